@@ -94,6 +94,10 @@ def command(
         f"{largest * 1000:.1f} ms; {played.waits} waited for another session, {played.given_up} of them in vain",
         err=True,
     )
+    if played.cancelled:
+        echo(
+            f"{played.cancelled} were cancelled after as long as in the log; their latencies are not counted", err=True
+        )
     if played.unprepared:
         echo(
             f"types of parameters were not looked for in {played.unprepared} texts of statements: there were "

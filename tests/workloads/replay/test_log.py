@@ -130,6 +130,48 @@ def test_what_is_logged_at_its_end_had_not_failed_though_the_same_failed_next(wr
     assert [(one.due, one.failed) for one in log.sessions[0].statements] == [(0.0, False), (1.0, True)]
 
 
+@pytest.mark.parametrize("command", ["BIND", "PARSE"])
+def test_what_was_refused_before_it_began_is_not_the_one_before_it_that_has_its_text(write_log, command) -> None:
+    text = "SELECT * FROM t WHERE id = $1::int"
+    log = read_log(
+        write_log(
+            [
+                (0, "a", f"execute <unnamed>: {text}", "LOG", "parameters: $1 = '3'"),
+                (1, "a", 'invalid input syntax for type integer: "x"', "ERROR", "", text, command),
+                (2, "a", f"execute <unnamed>: {text}", "LOG", "parameters: $1 = '4'"),
+            ]
+        )
+    )
+
+    assert [(one.due, one.parameters, one.failed) for one in log.sessions[0].statements] == [
+        (0.0, ("3",), False),
+        (1.0, (), True),
+        (2.0, ("4",), False),
+    ]
+
+
+def test_how_long_a_cancelled_statement_had_run_is_known_where_its_beginning_is(write_log) -> None:
+    user, timeout = (f"canceling statement due to {each}" for each in ("user request", "statement timeout"))
+    log = read_log(
+        write_log(
+            [
+                (0, "a", "statement: SELECT pg_sleep(9)"),
+                (0.5, "a", user, "ERROR", "", "SELECT pg_sleep(9)", "SELECT"),
+                (1, "a", timeout, "ERROR", "", "SELECT pg_sleep(8)", "SELECT"),
+                (2, "a", "statement: SELECT 1"),
+                (2, "a", "division by zero", "ERROR", "", "SELECT 1", "SELECT"),
+            ]
+        )
+    )
+
+    statements = log.sessions[0].statements
+    assert [(one.due, one.failed, one.cancelled) for one in statements] == [
+        (0, True, 0.5),
+        (1, True, 0),
+        (2, True, None),
+    ]
+
+
 def test_more_rows_of_a_statement_are_not_the_statement_again(write_log) -> None:
     log = read_log(
         write_log(

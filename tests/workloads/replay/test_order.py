@@ -1,13 +1,16 @@
 import pytest
 
+from pgtrial.workloads.replay.foreign_keys import Looked
 from pgtrial.workloads.replay.log import read_log
 from pgtrial.workloads.replay.order import can_wait, put_in_order
 
+NO_KEYS: Looked = {}
 
-def awaited(path) -> dict[str, list[set[str]]]:
+
+def awaited(path, looked: Looked = NO_KEYS) -> dict[str, list[set[str]]]:
     """By session, for each of its statements the sessions whose transactions it waits for."""
     found = {}
-    for name, steps in put_in_order(read_log(path).sessions).items():
+    for name, steps in put_in_order(read_log(path).sessions, looked).items():
         found[name] = []
         for step in steps:
             others = [*step.needs, *(one for line, count in step.behind for one in line.transactions[:count])]
@@ -150,7 +153,7 @@ def test_a_statement_comes_after_who_asked_for_its_row_and_has_not_ended(write_l
         ]
     )
 
-    steps = put_in_order(read_log(path).sessions)
+    steps = put_in_order(read_log(path).sessions, NO_KEYS)
 
     after = {name: [[one.statement.text for one in step.after] for step in found] for name, found in steps.items()}
     assert after["b"] == [["UPDATE stock SET n = 1 WHERE item = 17"]]
@@ -170,3 +173,22 @@ def test_rows_that_are_inserted_together_are_one_and_too_many_are_about_every_ro
     )
 
     assert awaited(path) == {"a": [set()], "b": [set()], "c": [{"b"}], "d": [{"b", "c"}]}
+
+
+def test_a_row_with_a_reference_waits_for_who_wrote_what_it_refers_to(write_log) -> None:
+    """And for who inserted rows there whose keys no statement tells, but not for who changed other rows."""
+    path = write_log(
+        [
+            (0, "a", "statement: INSERT INTO customer (name) VALUES ('x') RETURNING id"),
+            (1, "b", "statement: UPDATE customer SET name = 'y' WHERE id = 5"),
+            (2, "c", "statement: UPDATE customer SET name = 'z' WHERE id = 6"),
+            (3, "d", "statement: INSERT INTO orders (customer) VALUES (5)"),
+            (4, "e", "statement: DELETE FROM customer WHERE id = 7"),
+            (5, "f", "statement: SELECT * FROM orders WHERE id = 7"),
+        ]
+    )
+    customer, orders = ("", "customer"), ("", "orders")
+
+    found = awaited(path, {(orders, "INSERT"): {customer}, (customer, "DELETE"): {orders}})
+
+    assert found == {"a": [set()], "b": [{"a"}], "c": [{"a"}], "d": [{"a", "b"}], "e": [{"a", "d"}], "f": [{"d"}]}

@@ -20,7 +20,7 @@ from pgtrial.workloads.replay.play import play
 
 DATABASE = "postgres"
 TABLES = """
-DROP TABLE IF EXISTS shelf, told;
+DROP TABLE IF EXISTS shelf, told, part;
 CREATE TABLE shelf (item int PRIMARY KEY, n int);
 CREATE TABLE told (at timestamptz DEFAULT clock_timestamp(), what text)
 """
@@ -133,6 +133,21 @@ def test_a_statement_waits_for_the_row_and_not_for_the_clock(tables, write_log) 
     assert update["lag"] < update["latency"] - 0.3
 
 
+@pytest.mark.parametrize("schema", ["", "public."])
+def test_a_row_with_a_reference_waits_for_what_it_refers_to(tables, write_log, schema) -> None:
+    tables.execute("CREATE TABLE part (shelf int REFERENCES shelf)")
+    rows = [
+        (0.0, "a", "statement: SELECT pg_sleep(0.4)"),
+        (0.01, "a", "statement: INSERT INTO shelf VALUES (17, 1)"),
+        (0.02, "b", f"statement: INSERT INTO {schema}part VALUES (17)"),
+    ]
+
+    status, lines, said = replay(tables, write_log(rows))
+
+    assert (status, sum("differs" in line for line in lines)) == (0, 0), said
+    assert "1 waited for another session, 0 of them in vain" in said
+
+
 def test_who_asked_for_a_row_first_gets_it_first(tables, write_log) -> None:
     """The sleep takes longer than in the log, so that what follows it in its session is late."""
     tables.execute("INSERT INTO shelf VALUES (17, 0)")
@@ -172,6 +187,85 @@ def test_whoever_is_waited_for_does_not_wait(tables, write_log, monkeypatch) -> 
     assert tables.query("SELECT n FROM shelf") == [(30,)]
     # The time that it lost is the replay's own.
     assert max(line["lag"] for line in lines[1:]) > 0.002
+
+
+BEHIND = [
+    (0.0, "a", "statement: SELECT pg_sleep(0.5)"),
+    (0.01, "a", "statement: INSERT INTO shelf VALUES (17, 1)"),
+    (0.02, "b", "statement: UPDATE shelf SET n = n + 1 WHERE item = 17"),
+]
+
+
+def test_the_order_holds_however_far_the_server_falls_behind(tables, write_log, monkeypatch) -> None:
+    monkeypatch.setattr(waits, "_PATIENCE", 0.01)
+
+    played = play_here(tables, read_log(write_log(BEHIND)).sessions, tell=list)
+
+    assert (played.waits, played.given_up) == (1, 0)
+    assert tables.query("SELECT n FROM shelf") == [(2,)]
+
+
+def test_a_wait_that_the_server_knows_nothing_of_ends(tables, write_log, monkeypatch) -> None:
+    """As behind a pooler, which tells a process of its own."""
+    monkeypatch.setattr(waits, "_PATIENCE", 0.01)
+    monkeypatch.setattr("psycopg.ConnectionInfo.backend_pid", 0)
+
+    played = play_here(tables, read_log(write_log(BEHIND)).sessions, tell=list)
+
+    assert (played.waits, played.given_up) == (1, 1)
+
+
+def test_a_statement_that_was_cancelled_is_cancelled_again(tables, write_log) -> None:
+    """It holds no locks for longer than in the log, and the time that it was given is no latency of the server."""
+    tables.execute("INSERT INTO shelf VALUES (17, 0)")
+    rows = [
+        (0.0, "a", "statement: BEGIN"),
+        (0.01, "a", "statement: UPDATE shelf SET n = 1 WHERE item = 17"),
+        (0.02, "a", "statement: SELECT pg_sleep(50)"),
+        (0.22, "a", "canceling statement due to user request", "ERROR", "", "SELECT pg_sleep(50)", "SELECT"),
+        (0.23, "a", "statement: ROLLBACK"),
+        (0.24, "b", "statement: UPDATE shelf SET n = n + 2 WHERE item = 17"),
+    ]
+
+    status, lines, said = replay(tables, write_log(rows))
+
+    assert status == 0, said
+    assert [sorted(line) for line in lines[1:] if "latency" not in line] == [["cancelled", "t"]]
+    assert max(line.get("latency", 0) for line in lines[1:]) < 45
+    assert "replayed 5 statements, 0 with another outcome" in said
+    assert "1 were cancelled after as long as in the log; their latencies are not counted" in said
+    assert tables.query("SELECT n FROM shelf") == [(2,)]
+
+
+def test_a_statement_that_ends_before_it_would_be_cancelled_differs_and_the_next_goes_on(tables, write_log) -> None:
+    rows = [
+        (0.0, "a", "statement: SELECT 1"),
+        (5.0, "a", "canceling statement due to statement timeout", "ERROR", "", "SELECT 1", "SELECT"),
+        (0.1, "a", "statement: SELECT pg_sleep(0.2)"),
+    ]
+
+    status, lines, said = replay(tables, write_log(rows))
+
+    assert status == 0, said
+    assert ["differs" in line for line in lines[1:]] == [True, False]
+
+
+def test_what_was_refused_before_it_began_aborts_its_transaction_again(tables, write_log) -> None:
+    text = "SELECT n FROM shelf WHERE item = $1::int"
+    rows = [
+        (0.0, "a", "statement: BEGIN"),
+        (0.1, "a", f"execute <unnamed>: {text}", "LOG", "parameters: $1 = '3'"),
+        (0.2, "a", 'invalid input syntax for type integer: "x"', "ERROR", "", text, "BIND"),
+        (0.3, "a", "statement: INSERT INTO shelf VALUES (1, 1)"),
+        (0.3, "a", "current transaction is aborted", "ERROR", "", "INSERT INTO shelf VALUES (1, 1)", "INSERT"),
+        (0.4, "a", "statement: COMMIT"),
+    ]
+
+    status, _, said = replay(tables, write_log(rows))
+
+    assert status == 0, said
+    assert "replayed 5 statements, 0 with another outcome" in said
+    assert tables.query("SELECT * FROM shelf") == []
 
 
 @pytest.mark.parametrize("options", [(), ("--allow-code",)])

@@ -30,6 +30,8 @@ _LOGGED = re.compile(
     r"(?:statement|execute (?P<fetch>fetch from )?[^:]*): (?P<text>.*)",
     re.DOTALL,
 )
+_CANCELLED = {"canceling statement due to user request", "canceling statement due to statement timeout"}
+_NOT_BEGUN = ("PARSE", "BIND")  # what a session does while it is told a statement, and its parameters
 _PARAMETER = re.compile(r"\$\d+ = (?:NULL|'((?:[^']++|'')*+)')(?:, |$)")
 LEAD = r"(?>\s|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*+"  # blanks and comments before a statement
 # Anywhere in a text of several: the replay would send no data, and the session could do nothing more.
@@ -42,7 +44,8 @@ _DEALLOCATE = re.compile(rf"{LEAD}DEALLOCATE\s+(?:PREPARE\s+)?(?!ALL\b){_NAME}",
 @dataclass(slots=True, kw_only=True)
 class Statement:
     """``due`` is in seconds since the first one of the log, whose times are whole milliseconds; ``place`` tells which
-    one of a millisecond came first. ``failed``: in the original, which ``ended`` well where that is known.
+    one of a millisecond came first. ``failed``: in the original, which ``ended`` well where that is known;
+    ``cancelled``: after so many seconds, by its user or because its time was over.
     """
 
     due: float
@@ -50,6 +53,7 @@ class Statement:
     parameters: tuple[str | None, ...]
     failed: bool = False
     ended: bool = False
+    cancelled: float | None = None
     place: int = field(default=0, compare=False)
 
 
@@ -86,7 +90,7 @@ def read_log(path: Path, *, database: str | None = None, allow_code: bool = Fals
         # A session that is ended while it is idle has no statement; a text that cannot be parsed is met in an idle one.
         if row[_SEVERITY] in ("ERROR", "FATAL") and (row[_QUERY] or not row[_COMMAND].startswith("idle")):
             if allow_code or not _is_code(row[_QUERY]):  # else it was left out, or is
-                _note_failure(session, row[_QUERY], time, place)
+                _note_failure(session, row, time, place)
         elif row[_SEVERITY] == "LOG" and (match := _LOGGED.fullmatch(row[_MESSAGE])) is not None:
             if reason := _objection(session, match):
                 left_out[reason] += 1
@@ -156,13 +160,20 @@ def _is_code(text: str) -> bool:
     return False
 
 
-def _note_failure(session: Session, query: str, time: float, place: int) -> None:
-    """What cannot be parsed, or is logged at its end, is told by its error alone: then it began about that time."""
-    last = session.statements[-1] if session.statements else None
-    if last is not None and not last.failed and not last.ended and query in ("", last.text):
-        last.failed = True
-    elif query and not _OWN_DATA.search(query):
-        session.statements.append(Statement(due=time, text=query, parameters=(), failed=True, place=place))
+def _note_failure(session: Session, row: list[str], time: float, place: int) -> None:
+    """What is refused before it begins, or is logged at its end, is told by its error alone: then it began about that
+    time. Its parameters are not known; without them the server refuses it as well.
+    """
+    query, last = row[_QUERY], session.statements[-1] if session.statements else None
+    is_last = last is not None and not last.failed and not last.ended and query in ("", last.text)
+    if last is None or not is_last or row[_COMMAND] in _NOT_BEGUN:
+        if not query or _OWN_DATA.search(query):
+            return
+        last = Statement(due=time, text=query, parameters=(), place=place)
+        session.statements.append(last)
+    last.failed = True
+    if row[_MESSAGE] in _CANCELLED:
+        last.cancelled = time - last.due
 
 
 def _rows(path: Path) -> Iterator[list[str]]:

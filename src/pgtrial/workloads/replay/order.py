@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from pgtrial.workloads.replay.foreign_keys import Looked, Table
 from pgtrial.workloads.replay.log import LEAD, Session, Statement
 from pgtrial.workloads.table_uses import table_uses
 
@@ -25,7 +26,6 @@ _END = re.compile(
 )
 _TEXTS_KEPT = 10_000
 
-Table = tuple[str, str]  # schema, "" for one that the search path resolves, and name
 Uses = tuple[tuple[Table, str], ...]  # the tables of a statement, and the right that it needs on each
 
 
@@ -76,7 +76,7 @@ class _Written:
     changed: Line = field(default_factory=Line)
 
 
-def put_in_order(sessions: Sequence[Session]) -> dict[str, list[Step]]:
+def put_in_order(sessions: Sequence[Session], looked: Looked) -> dict[str, list[Step]]:
     """The steps of each session, by its name."""
     pairs = [pair for session in sessions for pair in _transactions(session)]
     belongs = {id(one): transaction for one, transaction in pairs}
@@ -86,7 +86,7 @@ def put_in_order(sessions: Sequence[Session]) -> dict[str, list[Step]]:
     steps: dict[str, list[Step]] = defaultdict(list)
     for statement, name in begun:
         transaction = belongs[id(statement)]
-        values, uses = _values(statement), _uses(_without_values(statement.text))
+        values, uses = _values(statement), _with_looked(_uses(_without_values(statement.text)), looked)
         needs, behind = _find_needs(written, values, uses, transaction)
         step = Step(
             statement=statement,
@@ -149,6 +149,10 @@ def _uses(text: str) -> Uses:
     if len(text) > _LONGEST:
         return ()  # as of one that is not understood
     return tuple(((use.schema, use.name), use.right) for use in sorted(table_uses(text)))
+
+
+def _with_looked(uses: Uses, looked: Looked) -> Uses:
+    return uses + tuple((table, "SELECT") for use in uses for table in looked.get(use, ()))
 
 
 def _find_earlier(written: dict[Table, _Written], values: set[str], uses: Uses, own: Transaction) -> tuple[Step, ...]:

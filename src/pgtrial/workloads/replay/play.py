@@ -5,7 +5,8 @@ import gc
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -16,6 +17,7 @@ from psycopg.abc import PQGen
 
 from pgtrial.postgres.connect import APPLICATION, connect
 from pgtrial.workloads.replay.arrivals import Arrivals, timed
+from pgtrial.workloads.replay.foreign_keys import find_looked
 from pgtrial.workloads.replay.log import Session, Statement
 from pgtrial.workloads.replay.order import Step, put_in_order
 from pgtrial.workloads.replay.types import Choice, find_types
@@ -23,6 +25,7 @@ from pgtrial.workloads.replay.waits import Waits
 
 _HEAD_START = 0.2  # s before the first statement is due
 _EARLY = 1.0  # s before its first statement that a session connects
+_CANCEL_AGAIN = 1.0  # s
 _ROWS = 1000  # of a result that are taken at once
 # Classes of SQLSTATE that tell of a server, and not of its data: a connection or a transaction is lost, something was
 # at its limit, or was waited for too long.
@@ -31,6 +34,7 @@ _NOT_READY = "55000"  # such as currval() of a sequence from which the session h
 # What two sessions do to each other, or not, as their statements come a moment earlier or later: a serialization
 # failure, a deadlock, and a lock that was not to be had at once or in time.
 _BY_TIMING = ("40001", "40P01", "55P03")
+_CANCELLED = "57014"
 _ABORTED = "25P02"  # whatever failed before in the transaction
 _NO_DATA = "COPY without its data"
 
@@ -46,6 +50,7 @@ class Played:
     ``waits``: those that waited for another session; ``given_up``: of these, those that did not wait to the end.
     ``failed``: those that the server could not do, and had done in the log, by SQLSTATE. ``differ``: those that ended
     otherwise for another reason, such as other data or a deadlock; "" is of those that failed in the log alone.
+    ``cancelled``: those that were so in the log and here, whose latencies say nothing of the server.
     ``unprepared``: texts whose types there was no time to look for.
     """
 
@@ -54,6 +59,7 @@ class Played:
     differ: Counter[str] = field(default_factory=Counter)
     waits: int = 0
     given_up: int = 0
+    cancelled: int = 0
     unprepared: int = 0
     busy: float = 0.0
     lags: list[float] = field(default_factory=list)
@@ -66,10 +72,10 @@ async def play(
     """Until all is sent, or ``stop`` is set. ``speed``: how many times as fast as in the log; ``arrivals`` is what the
     event loop looks with. Raises ConnectError.
     """
-    steps = put_in_order(sessions)
-    gc.freeze()
-    gc.disable()  # a collection takes longer than many a statement
     async with connect(conninfo, application=_application(), as_user=True) as asking:
+        steps = put_in_order(sessions, await find_looked(asking))
+        gc.freeze()
+        gc.disable()  # a collection takes longer than many a statement
         types, unprepared = await find_types(asking, sessions)
     async with connect(conninfo) as looking:
         waits = Waits(chain.from_iterable(steps.values()), looking=looking)
@@ -160,7 +166,10 @@ class _Player:
                 self.played.behind.append(sent - due)
                 reason = reason if error == _ABORTED else error
                 took = {"t": ended, "latency": ended - due, "lag": lag}
-                if (error is not None) is step.statement.failed:
+                if error is not None and step.statement.cancelled is not None:
+                    self.played.cancelled += error == _CANCELLED
+                    self.tell({"t": ended, "cancelled": True})  # no request: it took as long as it was let
+                elif (error is not None) is step.statement.failed:
                     self.tell(took)
                 elif error in _BY_TIMING:
                     self.played.differ[error] += 1
@@ -196,12 +205,47 @@ class _Player:
                 server.send_query(text)
             if psycopg.capabilities.has_stream_chunked():
                 server.set_chunked_rows_mode(_ROWS)
-            return await connection.wait(timed(_take(server), server.socket, self.arrivals))
+            answer = connection.wait(timed(_take(server), server.socket, self.arrivals))
+            if statement.cancelled is None:
+                return await answer
+            return await _cancelled(answer, connection, after=statement.cancelled)
         except psycopg.Error as err:
             return err.sqlstate or "08006", None
 
     def _due(self, step: Step) -> float:
         return self.begin + step.statement.due / self.speed
+
+
+async def _cancelled(
+    answer: Coroutine[None, None, tuple[str | None, float]],
+    connection: psycopg.AsyncConnection[tuple[Any, ...]],
+    *,
+    after: float,
+) -> tuple[str | None, float]:
+    """What ``answer`` is, if the server is asked to give up ``after`` so many seconds without the replay's delays."""
+    ended = asyncio.Event()
+    cancelling = asyncio.create_task(_cancel(connection, after, ended))
+    try:
+        error, served = await answer
+    finally:
+        ended.set()
+        late = await cancelling  # until the server has been asked, else it could give up the next one
+    return error, served - late
+
+
+async def _cancel(connection: psycopg.AsyncConnection[tuple[Any, ...]], seconds: float, ended: asyncio.Event) -> float:
+    """By how much later than it should have been the server was asked; again and again, for it may not have begun."""
+    due, late = time.time() + seconds, 0.0
+    while not ended.is_set():
+        try:
+            async with asyncio.timeout(seconds):
+                await ended.wait()
+        except TimeoutError:
+            late = late or time.time() - due
+            seconds = _CANCEL_AGAIN
+            with suppress(psycopg.Error):
+                await connection.cancel_safe()
+    return late
 
 
 def _is_of_server(reason: str | None) -> bool:

@@ -14,9 +14,13 @@ from pgtrial.workloads.replay.log import Statement
 from pgtrial.workloads.replay.order import Line, Step, Transaction, can_wait
 
 _FIRST_LOOK = 0.003  # s after which one that waits looks whether it is itself waited for; then each time twice as long
+_MOST_BETWEEN = 1.0  # s from one look to the next
 _PATIENCE = 1.0  # s that it waits where the server cannot tell, as behind a pooler
 _ARRIVAL = 0.001  # s after which the server has a statement that was sent, and its place in the queue for a row
-_BLOCKING = b"SELECT pid, pg_catalog.pg_blocking_pids(pid) FROM pg_catalog.unnest($1::int[]) AS pid"
+_BLOCKING = b"""
+SELECT pid, pg_catalog.pg_blocking_pids(pid) OPERATOR(pg_catalog.||) pg_catalog.pg_safe_snapshot_blocking_pids(pid)
+FROM pg_catalog.pg_stat_get_activity(NULL) WHERE pid OPERATOR(pg_catalog.=) ANY ($1::int[])
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +35,8 @@ class Waits:
     """Which transactions of the log have ended in the replay, which statements the server has, and who waits for them.
 
     Two sessions that came at the same time may get a row in the other order than in the log. Then one waits for a lock
-    of the other, which waits for the end that the log has: such a circle is looked for, and left. ``steps`` are all
+    of the other, which waits for the end that the log has: such a circle is looked for, and left. As long as there is
+    none, whoever is waited for goes on, or will when it is due, however long that takes a server. ``steps`` are all
     that there are; ``looking`` is a connection of its own to the server.
 
     What is over has the moment at which it would have been so in a replay that has no delays of its own.
@@ -81,9 +86,10 @@ class Waits:
                         for one in awaited:
                             await one.event.wait()
                 except TimeoutError:
-                    if time.time() - since > _PATIENCE or await self._is_in_circle(session):
+                    ahead, is_known = await self._find_ahead(session)
+                    if session in ahead or not (is_known or time.time() - since < _PATIENCE):
                         return False
-                    look *= 2
+                    look = min(2 * look, _MOST_BETWEEN)
                 awaited = [one for one in awaited if not one.event.is_set()]
         finally:
             self._waiting.pop(session, None)
@@ -118,10 +124,13 @@ class Waits:
             if id(of) not in self._over
         ]
 
-    async def _is_in_circle(self, session: str) -> bool:
-        """Whether somebody for whom it waits, here or by the server's locks, waits for it."""
+    async def _find_ahead(self, session: str) -> tuple[set[str], bool]:
+        """For whom it waits, here or by the server's locks, and they in turn; and whether the server knows of them all,
+        so that nobody else is waited for.
+        """
         async with self._one_look:
-            names = {pid: name for name, pid in self.pids.items()}
+            pids = dict(self.pids)
+            names = {pid: name for name, pid in pids.items()}
             cursor = await psycopg.AsyncRawCursor(self._looking).execute(_BLOCKING, [list(names)])
             locks = await cursor.fetchall()
         ahead = {name: set(others) for name, others in self._waiting.items()}
@@ -132,4 +141,6 @@ class Waits:
         while current - reached:
             reached |= current
             current = {other for name in current for other in ahead.get(name, ())}
-        return session in reached
+        # 0 is a transaction that was prepared, by a session that the server does not remember.
+        unknown = pids.items() & self.pids.items() - {(names[pid], pid) for pid, others in locks if 0 not in others}
+        return reached, reached.isdisjoint(name for name, _ in unknown)
