@@ -186,8 +186,12 @@ def test_where_the_data_stop_fitting_is_told(pages: HugePageFindings) -> None:
     assert "stop fitting in shared_buffers (512 MB) between scale 10, about 150 MB, and scale 100" in say(pages.text)
 
 
-def test_the_text_names_the_largest_gain(pages: HugePageFindings) -> None:
-    assert say(pages.text).startswith("Pages of 1GB gain most at scale 10 with ")
+def test_the_text_names_the_largest_gain_that_is_shown(pages: HugePageFindings) -> None:
+    shown = [gain for gain in pages.gains if gain.load_level != "all" and (gain.low or 0.0) > 1]
+    largest = max(shown, key=lambda gain: gain.ratio or 0.0)
+
+    start = f"The largest gain that is shown is that of pages of {largest.page} at scale 10 with "
+    assert say(pages.text).startswith(start)
     assert "where the data fit in shared_buffers" in say(pages.text)
 
 
@@ -217,7 +221,7 @@ def test_a_gain_bears_the_failures_of_both_arms_and_no_others(bare: Path, measur
         found = describe(replace(evidence, runs=(*evidence.runs, *failed)), measured)
         return {gain.arm: gain for gain in found.gains if gain.load_level == "all"}
 
-    arm, other, ordinary = "pages=1GB,scale=10", "pages=1GB,scale=100", "pages=none,scale=100"
+    arm, other, ordinary = "pages=2MB,scale=10", "pages=2MB,scale=100", "pages=none,scale=100"
     without, one, two, of_baseline = find(), find(arm), find(arm, arm), find(ordinary)
 
     assert without[arm].decision is Decision.BETTER

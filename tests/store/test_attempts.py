@@ -46,7 +46,7 @@ def test_one_that_was_withdrawn_before_its_first_run_does_not_count() -> None:
 def test_attempts_of_one_list_know_when_the_first_was_made() -> None:
     assert first_attempt("a") is None
     note("b", 0.5)
-    for t in (1.5, 2.5):
+    for t in (2.5, 1.5, 3.5):  # the second was added from another machine's list
         note("a", t)
     withdraw_attempt(1.5)
 

@@ -50,7 +50,7 @@ def first_attempt(claim: str) -> float | None:
     in common. None if it cannot be read; s since the epoch.
     """
     found = (t for line in _read() if line.get("claim") == claim and isinstance(t := line.get("t"), float))
-    return next(found, None)
+    return min(found, default=None)
 
 
 def _read() -> list[Mapping[str, object]]:

@@ -25,8 +25,8 @@ from pgtrial.units import parse_bytes
 def tell_pages(
     gains: Sequence[PageGain], fits: Sequence[DataFit], labels: Mapping[int, Message], *, fewest: int
 ) -> Message:
-    """The largest gain, and what remains of it where the data no longer fit in shared buffers; ``fewest`` blocks tell
-    of a gain.
+    """The largest gain that is shown, and what remains of it where the data no longer fit in shared buffers; ``fewest``
+    blocks tell of a gain.
     """
     pages = dict.fromkeys(gain.page for gain in gains)
     known = [gain for gain in gains if gain.blocks >= fewest]
