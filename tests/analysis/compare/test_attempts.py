@@ -18,9 +18,7 @@ UNTOLD = "Some of these experiments are later attempts at the claim, and which a
 def group_of(*attempts: tuple[int | None, float | None], rules: int = EVIDENCE.rules.version) -> Group:
     """Of experiments that are such attempts: the number of those before it, and when the first one of its list was."""
     members = [
-        SimpleNamespace(
-            evidence=replace(EVIDENCE, rules=RULES[rules], attempts_before=before, attempts_since=since)
-        )
+        SimpleNamespace(evidence=replace(EVIDENCE, rules=RULES[rules], attempts_before=before, attempts_since=since))
         for before, since in attempts
     ]
     return Group(workload={}, control={}, arm={}, members=tuple((cast(Any, member), "b") for member in members))

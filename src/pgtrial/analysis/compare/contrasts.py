@@ -139,7 +139,9 @@ def find_absent_attempts(group: Group) -> Iterator[CaveatFinding]:
     if absent > 0:
         what = f"Of {made} attempts at the claim {absent} {'is' if absent == 1 else 'are'} not among these experiments"
     elif any(1 < max(numbers) < len(numbers) for numbers in lists.values()):
-        what = "Some of these experiments are later attempts at the claim, and which attempts belong together is not told"
+        what = (
+            "Some of these experiments are later attempts at the claim, and which attempts belong together is not told"
+        )
     else:
         return
     yield make_caveat(
