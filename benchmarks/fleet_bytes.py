@@ -23,9 +23,8 @@ from pgtrial.design.plan import make_plan
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.fleet.gather import digest_runs, gather_block
 from pgtrial.fleet.host_folders import fleet_directory, host_folder, keep_hosts
-from pgtrial.fleet.hosts_file import Fleet, FleetHost
+from pgtrial.fleet.hosts_file import Fleet, FleetHost, Offer
 from pgtrial.fleet.joined import Joined, OfferedHosts, There
-from pgtrial.fleet.offers import Offer
 from pgtrial.fleet.tasks import serve
 from pgtrial.store import layout
 from pgtrial.store.journal_file import VARIABLE

@@ -1,7 +1,7 @@
 """What listening to a load of kind = "command" costs pgtrial: CPU time by how many requests it is told of in a second.
 
-sysbench's read-write transactions as they are, and a script that does nothing at several rates, all with the adapter
-of pgtrial. Only the time in which the load is at work counts; what the server and sysbench use does not.
+sysbench's read-write transactions as they are, and a script that only waits, for events at several rates, all with the
+adapter of pgtrial. Only the time in which the load is at work counts; what the server and sysbench use does not.
 
     PYTHONPATH=tests python benchmarks/listening.py [--seconds 20] [--clients 4]
 """
@@ -20,13 +20,18 @@ from pgtrial.hosts.local import LocalHost
 from pgtrial.model.run import LoadLevel
 from pgtrial.postgres.connect import execute_script
 from pgtrial.store.command_line import parse_line
-from pgtrial.workloads.command import OUTPUT, plan_command, program_of
+from pgtrial.workloads.command import OUTPUT, plan_command
 from support.cluster import running_cluster
 
 SETUP = Path(__file__).parents[1] / "examples" / "commands" / "sysbench" / "setup.sql"
 DATABASE = "postgres"
-RATES = (100, 1000, 5000, 10000)  # per second
-NOTHING = "function event() end\n"
+RATES = (100, 1000, 2000, 5000, 10000)  # per second, and somewhat less for what an event takes beside its wait
+WAIT = """
+local ffi = require("ffi")
+ffi.cdef("int usleep(unsigned int microseconds);")
+sysbench.cmdline.options = {wait = {"microseconds of an event", 1000}}
+function event() ffi.C.usleep(sysbench.opt.wait) end
+"""
 
 
 async def listen(
@@ -47,7 +52,7 @@ async def listen(
         generator = plan_command(
             workload,
             LoadLevel(index=0, clients=options.clients),
-            files={"nothing.lua": NOTHING},
+            files={"wait.lua": WAIT},
             environment=environment,
             seconds=options.seconds + 1,
             directory=place,
@@ -55,9 +60,7 @@ async def listen(
             seed="1",
         )
         host = LocalHost(mark=place)
-        outcome = await run_generators(
-            host, program_of(workload), [generator], environment=environment, output=OUTPUT, conduct=look
-        )
+        outcome = await run_generators(host, [generator], environment=environment, output=OUTPUT, conduct=look)
         assert not outcome.errors, outcome.errors
         (begun, before), (ended, after) = spent
         told = [parse_line(line) for line in record.read_text().splitlines()]
@@ -70,7 +73,7 @@ async def measure(options: argparse.Namespace) -> None:
         environment = cluster.environment(DATABASE)
         await execute_script(cluster.conninfo(DATABASE), SETUP.read_text(), name=SETUP.name)
         loads = [["sysbench", "oltp_read_write", "--tables=2", "--table-size=10000"]]
-        loads += [["sysbench", "./nothing.lua", f"--rate={rate}"] for rate in RATES]
+        loads += [["sysbench", "./wait.lua", f"--wait={options.clients * 1_000_000 // rate}"] for rate in RATES]
         for words in loads:
             rate, share = await listen(words, environment, options)
             name = " ".join(words[1:3])

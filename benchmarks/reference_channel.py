@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from pgtrial.analysis.effects.adjustment import adjust_for
 from pgtrial.design.methods import MethodChoice, plan_steps, turn_seed
 from pgtrial.design.plan import plan_schedule
-from pgtrial.design.slice_time import WASHOUT
+from pgtrial.design.slices import WASHOUT
 from pgtrial.hosts.processes import end_process, find_server_children
 from pgtrial.model.arm import Arm, Role
 from pgtrial.postgres.throwaway import ThrowawayCluster

@@ -31,9 +31,9 @@ import psycopg
 from pgtrial.hosts.processes import end_process
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.stats.paired import compare_blocks
-from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, open_folder, read_mark
 from pgtrial.watch.layout import DAY, look
+from pgtrial.watch.sums import COUNTERS
 from support.cluster import running_cluster
 
 STATEMENTS = 200

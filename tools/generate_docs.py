@@ -18,7 +18,9 @@ from pydantic.fields import FieldInfo
 
 from pgtrial.cli import init
 from pgtrial.design.effect_timing import ISOLATED_BY
-from pgtrial.design.slice_time import (
+from pgtrial.design.slices import (
+    DUET_GUARD,
+    GUARD,
     LEAST_SLICE_BUILDING_UP,
     LEAST_SWITCH,
     LEAST_SWITCH_BUILDING_UP,
@@ -26,11 +28,10 @@ from pgtrial.design.slice_time import (
     MOST_DUET_SLICES,
     SECONDS_PER_CLIENT,
 )
-from pgtrial.design.slices import DUET_GUARD, GUARD
 from pgtrial.experiment_file import cause_tables, disk_tables
 from pgtrial.experiment_file import experiment as spec
-from pgtrial.experiment_file.acceptance_table import AcceptanceTable
 from pgtrial.experiment_file.arm_checks import OWNED, OWNED_BY_SERVER
+from pgtrial.experiment_file.cause_tables import AcceptanceTable
 from pgtrial.experiment_file.check_rules import LIMITS, SHARE, CheckKind, CheckRule, check_rules
 from pgtrial.experiment_file.fields import UNIONS, choices_of, render_schema
 from pgtrial.experiment_file.guardrails_table import GuardrailsTable

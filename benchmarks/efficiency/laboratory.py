@@ -185,7 +185,6 @@ class Laboratory:
 
             outcome = await run_generators(
                 self.host,
-                self.programs.path("pgbench"),
                 [generators[name] for name in names],
                 environment={},
                 conduct=conduct,
@@ -219,6 +218,7 @@ class Laboratory:
         (generator,) = plan_generators(
             [Scenario(name="update", script=SCRIPT, variables=variables)],
             LoadLevel(index=0, clients=CLIENTS),
+            program=self.programs.path("pgbench"),
             workload=WorkloadTable(threads=1, protocol="prepared"),
             seconds=_SPARE,
             cpus=1,

@@ -81,7 +81,7 @@ def shell_word(name: object) -> str:
 
 
 def sql_name(name: str) -> str:
-    """A role or a database in a statement that is printed to be copied, whatever its giver has called it."""
+    """A name as SQL has it, such as of a role in a statement that is printed to be copied, whatever it is called."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -104,13 +104,13 @@ def format_percent(share: float, *, signed: bool = False) -> str:
     digits = 1 if abs(share) < 0.9995 else 0
     percent = round(share * 100, digits) + 0.0  # adding zero turns -0.0 into 0.0
     sign = "+" if signed and percent > 0 else ""
-    return _minus(_local(f"{sign}{percent:.{digits}f} %"))
+    return _minus(with_decimal_sign(f"{sign}{percent:.{digits}f} %"))
 
 
 def format_share(share: float) -> str:
     """ "95 %", "2.5 %": a share that somebody chose, without superfluous digits; only a whole is "100 %"."""
     digits = 4 if share < _NEARLY_WHOLE else 8
-    return _local(f"{share * 100:.{digits}g} %")
+    return with_decimal_sign(f"{share * 100:.{digits}g} %")
 
 
 def format_change(ratio: float, *beside: float | None) -> str:
@@ -123,7 +123,7 @@ def format_change(ratio: float, *beside: float | None) -> str:
         return tr("more than × {times}", times=_MOST_TIMES)
     is_factor = math.isfinite(ratio) and any(one is not None and one >= _FACTOR for one in (ratio, *beside))
     if is_factor and ratio < 1 / _MOST_TIMES:
-        return tr("less than × {times}", times=_local(f"{1 / _MOST_TIMES:.4f}"))
+        return tr("less than × {times}", times=with_decimal_sign(f"{1 / _MOST_TIMES:.4f}"))
     return f"× {_significant(ratio)}" if is_factor else format_percent(ratio - 1, signed=True)
 
 
@@ -132,20 +132,20 @@ def format_times(ratio: float) -> str:
     if ratio > _MOST_TIMES:
         return tr("more than {times} times", times=_MOST_TIMES)
     if ratio < 0.01:
-        return tr("less than {times} times", times=_local("0.01"))
-    times = _significant(ratio) if ratio >= 10 else _local(f"{ratio:.{1 if ratio >= 2 else 2}f}")
+        return tr("less than {times} times", times=with_decimal_sign("0.01"))
+    times = _significant(ratio) if ratio >= 10 else with_decimal_sign(f"{ratio:.{1 if ratio >= 2 else 2}f}")
     # A number with a fraction takes the form that 2 takes, in each of the languages.
     return ntr("{times} time", "{times} times", int(times) if times.isdecimal() else 2, times=times)
 
 
 def format_decimal(value: float, digits: int) -> str:
     """So many digits after the decimal sign: "0.054"."""
-    return _minus(_local(f"{value:.{digits}f}"))
+    return _minus(with_decimal_sign(f"{value:.{digits}f}"))
 
 
 def format_significant(value: float, digits: int) -> str:
     """So many significant digits, with an exponent where a number is far from 1: "0.0123", "1.2e-05"."""
-    return _local(f"{value:.{digits}g}")
+    return with_decimal_sign(f"{value:.{digits}g}")
 
 
 def tie_units(text: str) -> str:
@@ -160,7 +160,7 @@ def _significant(value: float) -> str:
     rounded = float(f"{value:.2e}")
     digits = max(0, 2 - math.floor(math.log10(abs(rounded)) + 1e-12))
     text = f"{value:.{digits}f}"
-    return _local(text.rstrip("0").rstrip(".") if "." in text else text)
+    return with_decimal_sign(text.rstrip("0").rstrip(".") if "." in text else text)
 
 
 def _byte_unit(unit: str) -> str:
@@ -175,14 +175,14 @@ def _byte_unit(unit: str) -> str:
 
 
 def _with_unit(number: str, unit: str) -> str:
-    return f"{_local(number)} {unit}"
+    return f"{with_decimal_sign(number)} {unit}"
 
 
 def _two_parts(first: int, unit: str, second: int, smaller: str) -> str:
     return f"{first} {unit}" + (f" {second} {smaller}" if second else "")
 
 
-def _local(number: str) -> str:
+def with_decimal_sign(number: str) -> str:
     """A number as Python writes it, with the decimal sign of the language in use."""
     return number.replace(".", decimal_sign())
 

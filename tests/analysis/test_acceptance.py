@@ -10,7 +10,7 @@ from calibration.trials import TPS, make_run, most, observe, plan_trial, take_bl
 from pgtrial.analysis.effects.acceptance import judge_acceptance
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
-from pgtrial.experiment_file.acceptance_table import AcceptanceTable
+from pgtrial.experiment_file.cause_tables import AcceptanceTable
 from pgtrial.findings.caveat import caveat
 from pgtrial.findings.questions import Acceptance
 from pgtrial.model.run import RunState

@@ -12,7 +12,7 @@ from pgtrial.analysis.effects.acceptance import judge_acceptance
 from pgtrial.analysis.effects.estimate import estimate_primary
 from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.observations import STEP, index_values, observe_runs, observe_steps
-from pgtrial.experiment_file.acceptance_table import AcceptanceTable
+from pgtrial.experiment_file.cause_tables import AcceptanceTable
 from pgtrial.findings.record import ALL
 from pgtrial.model.rules import RULES
 from pgtrial.model.verdict import Verdict

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.analysis.effects import estimate as module
 from pgtrial.analysis.effects.estimate import Estimated, estimate_effects, estimate_primary, find_effect, find_primary
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.findings.record import ALL
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.verdict import Decision
+from pgtrial.stats.interval import holm
 
 
 def estimate(evidence: Evidence, values: Values) -> tuple[Estimated, ...]:
@@ -62,6 +64,21 @@ def test_a_decision_is_sure_where_it_holds_together_with_all_others(evidence: Ev
     assert not claim.effect.sure  # it alone was named beforehand
     assert {effect.arm for effect in sure} == {"off"}
     assert Decision.INCONCLUSIVE not in {effect.decision for effect in sure}
+
+
+def test_the_only_load_level_is_no_further_comparison(
+    evidence: Evidence, values: Values, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    families = []
+    monkeypatch.setattr(module, "holm", lambda p: families.append(p) or holm(p))
+    found = estimate(evidence, values)
+    beside = [one.effect for one in found if one.effect.arm == "off" and one.effect.load_level == ALL]
+    told = {one.effect.key: one.effect.sure for one in found}
+
+    assert len(evidence.levels) == 1
+    # All of the candidate but its claim, each once.
+    assert len([p for p in families[-1] if p is not None]) == len(beside) - 1
+    assert all(told[arm, metric, scenario, 0] is told[arm, metric, scenario, ALL] for arm, metric, scenario, _ in told)
 
 
 def test_the_placebo_is_clean(evidence: Evidence, values: Values) -> None:

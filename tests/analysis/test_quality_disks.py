@@ -11,7 +11,7 @@ from pgtrial.analysis.validity.machine import check_emulation, check_flushes
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.model.caveat import Severity
-from pgtrial.model.flushes import Lost, LostFlushes, flush_facts
+from pgtrial.model.fingerprint import Lost, LostFlushes, flush_facts
 
 Assess = Callable[..., Assessment]
 HEAD = {"format": 1, "experiment": {"name": "x"}, "workload": {"mix": "select-only"}}

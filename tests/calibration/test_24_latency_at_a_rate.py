@@ -13,13 +13,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from calibration.test_01_carry_over import take_turns
+from calibration.test_01_carry_over import run_blocks, take_turns
 from calibration.test_daily_load import Turns, plan_switches
 from calibration.trials import Array, Row, conclude_about, misses, most, percent, plan_trial, rate, record
 from pgtrial.analysis.effects.estimate import compare_metric
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values, index_values, observe_turns
 from pgtrial.analysis.reduction import Reduction
+from pgtrial.analysis.slices import describe_slices
+from pgtrial.analysis.validity.slices import find_reversal
 from pgtrial.findings.record import ALL
 from pgtrial.model.metrics import LATENCY_MEAN, QUANTILES
 from pgtrial.model.rules import RULES
@@ -255,3 +257,56 @@ def test_in_a_closed_loop_latencies_tell_what_throughput_does(machine: Machine) 
 
     assert found[NOW].missed <= most(IN_CLOSED_LOOP, 0.05)
     assert found[NOW].width == pytest.approx(found[BEFORE].width, rel=0.1, abs=0.3)  # points
+
+
+def send_at_a_rate(evidence: Evidence, reduction: Reduction) -> tuple[Evidence, Values, Reduction]:
+    """The same machine where as many statements come in each part of the time, whatever they take."""
+    found, values = Reduction(parts={}, washout={}, part_latencies={}, washout_latencies={}), {}
+    for run in evidence.runs:
+        key = (run.id, 0)
+        seconds = np.array([[each.seconds] for each in run.slices])
+        counts = np.repeat(PER_SECOND * seconds / PARTS, PARTS, axis=1)
+        washout = PER_SECOND * sum(each.counted - each.started for each in run.slices)
+        found.parts[key], found.part_latencies[key] = counts, TAKES * counts**2 / reduction.parts[key]
+        found.washout[key], found.washout_latencies[key] = washout, TAKES * washout**2 / reduction.washout[key]
+        values[run.id, MEAN, None, ALL] = found.part_latencies[key].sum() / counts.sum()
+    table = evidence.experiment.hypothesis.model_copy(update={"metric": MEAN})
+    asked = replace(evidence, experiment=evidence.experiment.model_copy(update={"hypothesis": table}))
+    return asked, values | index_values(observe_turns(asked, found)), found
+
+
+def count_reversals(seeds: random.Random, *, experiments: int, delay: float, of: str, duration: int) -> dict[int, int]:
+    """By rules, how many experiments on the same machine are invalid for arms that turn with the length of slices."""
+    found = {THROUGHPUT_ALONE: 0, LATENCIES: 0}
+    for _ in range(experiments):
+        planned, _, machine = run_blocks(seeds, blocks=6, fade=0.0, delay=delay, of=of, duration=duration)
+        evidence, values, reduction = send_at_a_rate(planned, machine)
+        for version in found:
+            judged = replace(evidence, rules=RULES[version])
+            comparison = compare_metric(judged, values, "b", (MEAN, None, ALL), comparisons=1)
+            slices = describe_slices(judged, reduction)
+            assert slices is not None
+            assert comparison.ratio is not None
+            found[version] += find_reversal(slices.arms[0], comparison.ratio, margin=judged.margin)
+    return found
+
+
+PER_SECOND = 100.0
+THROUGHPUT_ALONE, LATENCIES = 14, 15  # rules, by what slices are described
+
+
+@pytest.mark.simulated
+@pytest.mark.parametrize(("delay", "reversed_now"), [(0.0, 0), (1.0, 5)])
+def test_quick_a_cost_of_latency_that_looks_like_a_gain_in_short_slices_is_seen_at_a_rate(
+    delay: float, reversed_now: int
+) -> None:
+    found = count_reversals(random.Random(24), experiments=5, delay=delay, of="b", duration=10)
+
+    assert found == {THROUGHPUT_ALONE: 0, LATENCIES: reversed_now}
+
+
+@pytest.mark.slow
+def test_equal_arms_are_called_reversed_at_a_rate_no_more_often_than_the_interval_says() -> None:
+    found = count_reversals(random.Random(5), experiments=AT_REST, delay=0.0, of="neither", duration=4)
+
+    assert found[LATENCIES] <= most(AT_REST, 0.05)

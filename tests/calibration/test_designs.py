@@ -16,8 +16,7 @@ from scipy import stats
 from calibration.trials import ROWS, most
 from pgtrial.design.methods import BLOCKS, MethodChoice, plan_steps, turn_seed
 from pgtrial.design.plan import FIRST_LOOK, plan_schedule
-from pgtrial.design.slice_time import WASHOUT
-from pgtrial.design.slices import duet_guard
+from pgtrial.design.slices import WASHOUT, duet_guard
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.rules import CURRENT
 from pgtrial.stats.crossover import fit_crossover

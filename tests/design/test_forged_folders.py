@@ -1,12 +1,16 @@
 """A folder that was altered, so that its claim may be younger than its data: no verdict of it goes without a word."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import create_autospec
 
 import pytest
 
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.evidence import read_evidence
+from pgtrial.analysis.validity.assessment import Assessment
+from pgtrial.analysis.validity.registration import check_registration
 from pgtrial.design.registration import attempts_digest, plan_digest, register
 from pgtrial.errors import StoreError
 from pgtrial.findings.findings import Findings
@@ -15,6 +19,8 @@ from pgtrial.model.caveat import Severity
 from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Verdict
 from pgtrial.store import layout
+from pgtrial.store.attempts import ATTEMPTS, note_attempt
+from pgtrial.store.journal_file import VARIABLE
 from pgtrial.store.plans import read_plan
 from support import EXPERIMENT, Simulation, write_result_folder
 from support.aging import change_record, make_old
@@ -176,6 +182,115 @@ def test_a_record_that_is_written_anew_shows_in_its_digest_alone(folder: Path) -
 
     assert findings.hypothesis.verdict is Verdict.SUPPORTED
     assert findings.experiment.digest != published
+
+
+BEGUN = 1_767_225_000.5  # before the first run
+
+
+@pytest.fixture
+def noted(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder, and the machine on which its experiment was begun as the second attempt at its claim."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
+    change_record(folder, f"INSERT INTO meta VALUES ('created', '{BEGUN}')")
+    note_attempt("the claim", digest="of an earlier one", folder=tmp_path / "earlier", t=BEGUN - 60)
+    note_attempt("the claim", digest=read_evidence(folder).meta["digest"], folder=folder, t=BEGUN)
+    set_attempts(folder, "1")
+    return folder
+
+
+def set_attempts(folder: Path, before: str) -> None:
+    """Write another number of earlier attempts into the record, with the digest that fits it."""
+    digest = attempts_digest(read_evidence(folder).meta["digest"], before)
+    for key, value in (("attempts_before", before), ("attempts_digest", digest)):
+        change_record(folder, f"UPDATE meta SET value = '{value}' WHERE key = '{key}'")
+
+
+def forge(folder: Path) -> None:
+    """Claim what the data show, with a record that fits it."""
+    claim_afterwards(folder)
+    register_anew(folder, rules=CURRENT.version)
+    set_attempts(folder, "1")
+
+
+def told(folder: Path) -> set[str]:
+    """Codes of what is said of the record, without looking at the data."""
+    assessment = create_autospec(Assessment, instance=True, evidence=read_evidence(folder))
+    return {each.code for each in check_registration(assessment)}
+
+
+def test_another_claim_with_its_own_digest_is_known_where_the_experiment_was_begun(noted: Path) -> None:
+    forge(noted)
+    findings = analyze(noted)
+
+    assert findings.hypothesis.verdict is Verdict.INVALID
+    assert caveats(findings)["post-hoc"] is Severity.INVALID
+    assert "this machine noted" in say(findings.hypothesis.reason)
+
+
+def test_a_forged_folder_is_known_by_its_place_or_its_time(noted: Path) -> None:
+    forge(noted)
+    moved = Path(shutil.copytree(noted, noted.with_name("elsewhere")))
+    change_record(noted, f"UPDATE meta SET value = '{BEGUN + 1}' WHERE key = 'created'")
+
+    assert "post-hoc" in told(noted) & told(moved)
+
+
+@pytest.mark.parametrize("before", ["0", ""])
+def test_how_often_a_claim_was_tried_is_known_where_the_experiment_was_begun(noted: Path, before: str) -> None:
+    set_attempts(noted, before)
+
+    assert told(noted) == {"post-hoc"}
+
+
+def test_a_record_that_is_taken_out_is_known_where_the_experiment_was_begun(noted: Path) -> None:
+    """Elsewhere it looks like a folder of before there were rules."""
+    make_old(noted, rules=1)
+
+    assert told(noted) == {"post-hoc"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        f'{{"t": {BEGUN}, "claim": "the claim", "folder": "/r"}}',
+        f'{{"t": {BEGUN}, "claim": "the claim", "digest": ["x"], "folder": ["/r"]}}',
+        f'{{"t": {BEGUN}, "claim": "the claim", "digest": "x", "fol',
+        f'{{"t": {BEGUN + 9}, "claim": "the claim", "digest": "x", "folder": 7}}',
+    ],
+)
+def test_a_list_of_attempts_that_says_nothing_of_a_folder_is_no_alarm(noted: Path, tmp_path: Path, line: str) -> None:
+    (tmp_path / "state" / ATTEMPTS).write_text(line)
+
+    assert told(noted) == {"another-attempt"}
+
+
+def test_a_line_of_before_attempts_were_noted_with_their_number_tells_the_digest_alone(
+    noted: Path, tmp_path: Path
+) -> None:
+    digest = read_evidence(noted).meta["digest"]
+    (tmp_path / "state" / ATTEMPTS).write_text(f'{{"t": {BEGUN}, "digest": "{digest}", "before": "7"}}')
+    assert told(noted) == {"another-attempt"}
+    forge(noted)
+
+    assert "post-hoc" in told(noted)
+
+
+def test_a_list_of_attempts_that_others_may_write_is_not_believed(noted: Path, tmp_path: Path) -> None:
+    forge(noted)
+    assert "post-hoc" in told(noted)
+    (tmp_path / "state" / ATTEMPTS).chmod(0o666)
+
+    assert told(noted) == {"another-attempt"}
+
+
+def test_a_folder_as_it_was_made_is_as_noted_wherever_it_is(noted: Path, tmp_path: Path) -> None:
+    assert told(noted) == {"another-attempt"}
+    # Begun in the same second, by the same name: its own folder has a number behind that.
+    note_attempt("another claim", digest="of another one", folder=noted, t=BEGUN + 0.1)
+    assert told(noted) == {"another-attempt"}
+    assert told(Path(shutil.copytree(noted, tmp_path / "copy"))) == {"another-attempt"}
+    assert told(noted.rename(tmp_path / "renamed")) == {"another-attempt"}
 
 
 def test_what_no_rule_has_stopped_is_provisional_whatever_the_record_says(tmp_path: Path) -> None:

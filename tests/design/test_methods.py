@@ -15,7 +15,7 @@ from pgtrial.design.methods import (
     warmup_steps,
 )
 from pgtrial.design.plan import make_plan
-from pgtrial.design.slice_time import settle_time, slice_length
+from pgtrial.design.slices import settle_time, slice_length
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment

@@ -16,9 +16,10 @@ from pgtrial.engine.experiment import Permission, run_experiment
 from pgtrial.engine.folder import create_folder, is_locked, load_stored, lock_folder, note_begun
 from pgtrial.errors import PgTrialError, StoreError
 from pgtrial.experiment_file.experiment import ArmTable
-from pgtrial.model.file_job import FileJob
+from pgtrial.model.arm import FileJob
 from pgtrial.model.run import RunState
 from pgtrial.store import layout
+from pgtrial.store.attempts import Noted, find_attempts
 from pgtrial.store.journal_file import VARIABLE
 from pgtrial.store.plans import read_plan
 from pgtrial.store.sqlite import connect
@@ -378,6 +379,20 @@ def test_a_list_of_attempts_that_cannot_be_written_is_a_caveat(loaded, tmp_path,
 
     with closing(State.open(folder)) as state:
         assert [caveat.code for _, caveat in state.caveats()] == ["attempts-unknown"]
+
+
+@pytest.mark.parametrize("budget", [None, 3600.0])
+def test_what_is_noted_of_a_new_folder_is_what_its_record_has(loaded, tmp_path, monkeypatch, budget):
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
+    design = loaded.experiment.design.model_copy(update={"budget": budget, "blocks": None if budget else 6})
+    loaded = replace(loaded, experiment=loaded.experiment.model_copy(update={"design": design}))
+    plan = make_plan(loaded.experiment, FACTS)
+    first, second = (create_folder(loaded, plan, tmp_path / name, tested=module.Tested()) for name in ("r", "s"))
+
+    with closing(State.open(second)) as state:
+        meta = state.meta()
+    assert find_attempts(second, float(meta["created"])) == (Noted(digest=meta["digest"], before=1),)
+    assert [each.before for each in find_attempts(first, None)] == [0]
 
 
 def test_of_a_copied_folder_only_the_one_that_went_on_goes_on(attempt, tmp_path):

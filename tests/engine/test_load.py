@@ -27,7 +27,8 @@ def load(cluster, tmp_path, runner):
 
     def run(scripts, *, seconds, options=(), on_second=lambda _tps, _latency: False, on_start=lambda *_: None):
         generators = [
-            make_generator(tmp_path, name, script, seconds=seconds, options=options) for name, script in scripts.items()
+            make_generator(cluster, tmp_path, name, script, seconds=seconds, options=options)
+            for name, script in scripts.items()
         ]
         told = []
 
@@ -38,7 +39,6 @@ def load(cluster, tmp_path, runner):
         outcome = runner.run(
             run_generators(
                 LocalHost(mark=mark, on_start=on_start),
-                cluster.programs.path("pgbench"),
                 generators,
                 environment=cluster.environment("postgres"),
                 on_second=listen,
@@ -50,10 +50,11 @@ def load(cluster, tmp_path, runner):
     assert find_marked(mark) == (), "a generator was left running"
 
 
-def make_generator(directory, name, script, *, seconds, options=()):
+def make_generator(cluster, directory, name, script, *, seconds, options=()):
     path = directory / f"{name}.sql"
     path.write_text(script)
     return Generator(
+        program=cluster.programs.path("pgbench"),
         argv_tail=(
             "--no-vacuum",
             f"--time={seconds}",
@@ -118,8 +119,7 @@ def test_cancelling_ends_all(load, cluster, tmp_path, runner):
         task = asyncio.create_task(
             run_generators(
                 LocalHost(mark=str(tmp_path)),
-                cluster.programs.path("pgbench"),
-                [make_generator(tmp_path, name, LIGHT, seconds=60) for name in ("a", "b")],
+                [make_generator(cluster, tmp_path, name, LIGHT, seconds=60) for name in ("a", "b")],
                 environment=cluster.environment("postgres"),
                 on_second=lambda _tps, _latency: begun.set() or False,
             )

@@ -79,6 +79,7 @@ def logged(tmp_path: Path) -> tuple[Path, Path, Generator, LevelLog]:
     there.mkdir()
     here.mkdir()
     generator = Generator(
+        program="pgbench",
         argv_tail=(),
         environment={},
         scenario_names=("read",),

@@ -23,6 +23,7 @@ def play(tmp_path: Path, runner):
         told: list[tuple[float, float | None]] = []
         generators = [
             Generator(
+                program="/bin/sh",
                 argv_tail=("-c", script),
                 environment={},
                 scenario_names=(f"job{k}",),
@@ -40,7 +41,6 @@ def play(tmp_path: Path, runner):
         outcome = runner.run(
             run_generators(
                 host or LocalHost(mark=str(tmp_path)),
-                Path("/bin/sh"),
                 generators,
                 environment={},
                 output=OUTPUT,

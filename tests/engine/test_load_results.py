@@ -47,6 +47,7 @@ def play(tmp_path: Path, runner):
             return len(told) >= looks
 
         generator = Generator(
+            program="/bin/sh",
             argv_tail=("-c", script),
             environment={"PLACE": str(tmp_path)},
             scenario_names=("command",),
@@ -65,7 +66,6 @@ def play(tmp_path: Path, runner):
         outcome = runner.run(
             run_generators(
                 LocalHost(mark=str(tmp_path)),
-                Path("/bin/sh"),
                 [generator],
                 environment={},
                 account=account,
@@ -181,6 +181,15 @@ def test_what_a_program_waits_for_is_told_as_it_says_it(play, monkeypatch):
     assert 'nothing within 0.5 s, but on its standard error "no answer from the broker, trying again"' in error_of(
         outcome
     )
+
+
+def test_what_is_noise_is_not_told(play):
+    noise = "echo noise at its start >&2"
+
+    assert error_of(play(f"{noise}; exit 3", is_noise=lambda line: line.startswith("noise"))[0]) == (
+        "command: it ended with status 3 and said nothing"
+    )
+    assert error_of(play(f"{noise}; exit 3")[0]) == "command: noise at its start"
 
 
 def test_a_program_that_does_not_end_is_killed_and_does_not_count(play, monkeypatch):
@@ -312,3 +321,16 @@ def test_a_program_that_is_not_stopped_for_long_is_not_silent(play):
     outcome, _ = play(f"(sleep 0.2; kill -STOP $$; sleep 0.6; kill -CONT $$) > /dev/null 2>&1 &\n{TELL}", seconds=2)
 
     assert outcome.silences == ()
+
+
+def test_a_program_that_prints_much_is_not_held_up_by_its_pipe(play, monkeypatch, tmp_path):
+    """It is read more often than others, which are left alone for longer."""
+    monkeypatch.setattr(results, "_EVERY", 60.0)
+
+    outcome, _ = play(
+        f"{ONCE}; head -c 3000000 /dev/zero | tr '\\0' ' ' | fold -w 1000; touch $PLACE/through; exec sleep 60",
+        seconds=3,
+    )
+
+    assert outcome.errors == ()
+    assert (tmp_path / "through").exists()

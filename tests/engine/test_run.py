@@ -16,9 +16,8 @@ from pgtrial.engine.events import ignore
 from pgtrial.engine.loads.generators import LoadOutcome
 from pgtrial.engine.measure import Measurement, Member, RunGroup
 from pgtrial.engine.pages import PageWatch
-from pgtrial.engine.record import RunRecorder
+from pgtrial.engine.record import RunContext, RunRecorder
 from pgtrial.engine.run import Execution
-from pgtrial.engine.run_context import RunContext
 from pgtrial.engine.sampler.control import SamplerReport
 from pgtrial.engine.sampler.spool import Header, SpoolWriter
 from pgtrial.engine.target.base import RunningServer

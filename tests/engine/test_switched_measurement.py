@@ -11,8 +11,8 @@ from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.guardrails import Guard, ServerHealth
 from pgtrial.engine.measure import WholeMeasurement
 from pgtrial.engine.switchback import LateError, SwitchedMeasurement
-from pgtrial.engine.target import server_board
-from pgtrial.engine.target.server_board import ServerBoard
+from pgtrial.engine.target import switchboard
+from pgtrial.engine.target.switchboard import ServerBoard
 from pgtrial.errors import HarmError, SettingError, TargetError
 from pgtrial.experiment_file.guardrails_table import GuardrailsTable
 from pgtrial.store.state import STOPPED, State
@@ -85,7 +85,7 @@ def test_a_switch_that_the_server_does_not_answer_comes_to_an_end(monkeypatch: p
         async def turn_to(self, name: str) -> None:
             await asyncio.Event().wait()
 
-    monkeypatch.setattr(server_board, "_PATIENCE", 0.01)
+    monkeypatch.setattr(switchboard, "_TAKING_UP", 0.01)
     anything: Any = None
     board, hangs = ServerBoard(target=anything, arms={}), Hangs()
     monkeypatch.setattr(board, "_switch", hangs)

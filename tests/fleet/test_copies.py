@@ -24,9 +24,8 @@ from pgtrial.fleet.cluster import LostError
 from pgtrial.fleet.copies import Copy
 from pgtrial.fleet.fence import Fence
 from pgtrial.fleet.gather import begun_blocks, digest_runs, gather_block
-from pgtrial.fleet.hosts_file import Fleet, FleetHost
+from pgtrial.fleet.hosts_file import Fleet, FleetHost, Offer
 from pgtrial.fleet.joined import Joined, OfferedHosts, There
-from pgtrial.fleet.offers import Offer
 from pgtrial.fleet.tasks import serve
 from pgtrial.model.caveat import STOPPED_FOR_HARM
 from pgtrial.model.run import Phase, PhaseName, RunState

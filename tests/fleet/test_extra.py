@@ -20,7 +20,7 @@ def test_without_the_extra_it_is_said_what_to_install(monkeypatch):
 def test_nothing_of_it_is_imported_but_where_it_is_used():
     code = (
         "import sys; import pgtrial.cli.run, pgtrial.cli.resume, pgtrial.cli.plan, pgtrial.cli.on_fleet;"
-        "import pgtrial.fleet.experiment, pgtrial.fleet.node, pgtrial.fleet.certificate;"
+        "import pgtrial.fleet.experiment, pgtrial.fleet.node, pgtrial.fleet.cluster;"
         "print(sorted({'dask', 'distributed', 'cryptography'} & set(sys.modules)))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

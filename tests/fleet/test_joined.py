@@ -19,10 +19,9 @@ import pytest
 from pgtrial.errors import ConnectError, PgTrialError, PreflightError
 from pgtrial.fleet import joined
 from pgtrial.fleet.cluster import LostError
-from pgtrial.fleet.hosts_file import Fleet, FleetHost
+from pgtrial.fleet.hosts_file import Fleet, FleetHost, Offer
 from pgtrial.fleet.joined import Joined, OfferedHosts, There, ask_for_hosts
 from pgtrial.fleet.machines import HostMachine
-from pgtrial.fleet.offers import Offer
 from support.dask_cluster import DaskCluster, dask_cluster, make_own_certificate, tls_environment
 from support.waiting import PATIENCE, wait_until
 

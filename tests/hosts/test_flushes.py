@@ -11,7 +11,7 @@ import pytest
 from pgtrial.engine.fingerprint.machine import read_storage
 from pgtrial.hosts.linux.flushes import lost_flushes
 from pgtrial.hosts.operations import Operations
-from pgtrial.model.flushes import Lost, LostFlushes, flush_facts, read_flushes
+from pgtrial.model.fingerprint import Lost, LostFlushes, flush_facts, read_flushes
 
 # Captured: the root of a container that buildah ran (its name shortened), overlays of Linux 6.18 and 5.15, and others.
 ROOT = "27 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw,discard"

@@ -38,7 +38,6 @@ HOMES = {
         "findings/",
         "fleet/copies.py",
         "fleet/hosts_file.py",
-        "fleet/offers.py",
         "store/findings_file.py",
         "store/plans.py",
         "store/rows.py",

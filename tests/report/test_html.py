@@ -6,10 +6,11 @@ from jinja2 import UndefinedError
 from pgtrial.findings.findings import Difference, Fact, Findings
 from pgtrial.findings.message import message
 from pgtrial.findings.questions import Drift, Soak, SoakArm
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.record import ALL, Estimate
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.report.html import render_html, script_json, template_environment
 from pgtrial.report.markdown import render_summary
+from pgtrial.report.narrative.worst import doubt_text
 from pgtrial.report.sections import SECTIONS
 from pgtrial.report.sections.effects import EFFECTS
 from pgtrial.report.sections.verdict import VERDICT
@@ -115,6 +116,16 @@ def test_a_gain_that_is_not_sure_beside_all_others_is_left_out_and_a_loss_is_sai
     assert {each["doubt"] for each in losses["elsewhere"]} == {
         f"perhaps by chance, as {len(sample.effects)} were looked at"
     }
+
+
+def test_the_only_load_level_is_no_further_chance(sample):
+    one_level = sample.experiment.model_copy(update={"levels": sample.experiment.levels[:1]})
+    over_all = [effect for effect in sample.effects if effect.load_level == ALL]
+    found = sample.model_copy(update={"experiment": one_level})
+
+    assert f"as {len(sample.effects)} were looked at" in doubt_text(sample)
+    assert f"as {len(over_all)} were looked at" in doubt_text(found)
+    assert 0 < len(over_all) < len(sample.effects)
 
 
 def test_the_only_load_level_is_all_of_them_and_its_effects_are_told_once(sample):

@@ -16,7 +16,7 @@ from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.store import journal_file
 from pgtrial.store.journal import Journal
 from pgtrial.store.journal_file import FILE, VARIABLE, state_directory
-from pgtrial.store.journal_seal import seal
+from pgtrial.store.journal_values import seal
 from pgtrial.store.sqlite import connect
 
 OWNER = ProcessId(pid=4711, start_ticks=99, boot_id="boot-1")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pgtrial.fleet.certificate import Certificate, make_certificate
+from pgtrial.fleet.cluster import Certificate, make_certificate
 from support.programs import skip_for_want
 from support.waiting import wait_until
 

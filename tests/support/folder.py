@@ -11,8 +11,7 @@ from pgtrial.design.levels import load_levels
 from pgtrial.design.method_checks import Method
 from pgtrial.design.methods import MethodChoice
 from pgtrial.design.plan import Plan, plan_schedule
-from pgtrial.design.slice_time import WASHOUT
-from pgtrial.design.slices import duet_guard
+from pgtrial.design.slices import WASHOUT, duet_guard
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import DEFAULT_BLOCKS, DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
 from pgtrial.model.arm import Role

@@ -8,9 +8,9 @@ import numpy as np
 from pgtrial.collectors import blocking, server_views
 from pgtrial.model.metric import Sample
 from pgtrial.store.samples import StatementRow, WaitRow
-from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, Rows, open_folder
 from pgtrial.watch.layout import MINUTE
+from pgtrial.watch.sums import COUNTERS
 from pgtrial.watch.windows import Window
 
 START = 1795824000  # 2026-11-28 00:00 UTC

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pgtrial.design.methods import turn_seed
-from pgtrial.design.slice_time import WASHOUT
-from pgtrial.design.slices import Step, duet_guard, interleave, pair_up
+from pgtrial.design.slices import WASHOUT, Step, duet_guard, interleave, pair_up
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import DEFAULT_DUET_SLICE, DEFAULT_SLICE, Experiment
 from pgtrial.model.arm import Arm

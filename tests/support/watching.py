@@ -14,11 +14,11 @@ import psycopg
 
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import PORT
-from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, open_folder
 from pgtrial.watch.layout import hour_parts, look
 from pgtrial.watch.reach import reach
 from pgtrial.watch.recorder import Recorder
+from pgtrial.watch.sums import COUNTERS
 from pgtrial.watch.watcher import Options, Watcher
 from support.namespaces import NamespaceHost
 

@@ -18,10 +18,10 @@ from pgtrial.store import parquet
 from pgtrial.watch import alarms, raised
 from pgtrial.watch.alarm_words import contract_text, shift_cells, summary
 from pgtrial.watch.alarms import Watched, find_alarms
-from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, open_folder
 from pgtrial.watch.layout import DAY, HOUR, KINDS, MINUTE, MINUTES, SAMPLES, STATEMENTS, WAITS, file_name, hour_parts
 from pgtrial.watch.raised import Kept, ServerAlarm, Shift, keep, read_kept
+from pgtrial.watch.sums import COUNTERS
 from pgtrial.watch.windows import Window
 
 START = 1795824000  # 2026-11-28 00:00 UTC

@@ -13,11 +13,10 @@ from pgtrial.errors import SpecError, StoreError
 from pgtrial.model.metric import Sample
 from pgtrial.store.samples import StatementRow, WaitRow
 from pgtrial.watch.compare import Comparison, compare
-from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, Rows, open_folder
 from pgtrial.watch.layout import DAY, HOUR
 from pgtrial.watch.rows import Row
-from pgtrial.watch.sums import SETTLED
+from pgtrial.watch.sums import COUNTERS, SETTLED
 from pgtrial.watch.windows import Window, parse_window
 
 START = 1795824000 + 3 * HOUR  # 2026-11-28 03:00 UTC

@@ -15,14 +15,13 @@ from pgtrial.errors import SpecError
 from pgtrial.model.metric import Sample
 from pgtrial.model.verdict import Verdict
 from pgtrial.store.samples import StatementRow, WaitRow
-from pgtrial.watch.comparable import comparable_window
-from pgtrial.watch.compare import Comparison, compare
-from pgtrial.watch.counters import COUNTERS
+from pgtrial.watch.compare import Comparison, comparable_window, compare
 from pgtrial.watch.folder import Ages, Mark, Rows, open_folder
 from pgtrial.watch.layout import DAY, MINUTE
 from pgtrial.watch.page import render_times
 from pgtrial.watch.promise import Outcome, Promise, judge, promise_lines, read_promise
 from pgtrial.watch.rows import Row
+from pgtrial.watch.sums import COUNTERS
 from pgtrial.watch.windows import Window, fine_step
 from pgtrial.watch.words import NOTHING, Suspicion, pointers, sentences
 from support import Simulation, write_result_folder

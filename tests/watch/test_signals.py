@@ -13,7 +13,6 @@ from pgtrial.model.metric import MetricKind
 from pgtrial.stats.alarms.blocks import Aspect, blocks_of
 from pgtrial.stats.alarms.detector import FEWEST_DAYS, Alarm, advance, begin, learn
 from pgtrial.watch.compare import GAUGES
-from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, Rows, WatchFolder, open_folder
 from pgtrial.watch.layout import DAY, MINUTE, look
 from pgtrial.watch.quotients import (
@@ -27,6 +26,7 @@ from pgtrial.watch.quotients import (
 from pgtrial.watch.recorder import Recorder
 from pgtrial.watch.series import COMMITS_NAME, RATES
 from pgtrial.watch.signals import Column, Minutes, Signals, choose_signals, read_minutes
+from pgtrial.watch.sums import COUNTERS
 from pgtrial.watch.windows import Window
 
 START = 1795824000  # 2026-11-28 00:00 UTC

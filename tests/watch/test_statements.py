@@ -9,10 +9,10 @@ from pgtrial.cli.main import main
 from pgtrial.errors import SpecError
 from pgtrial.model.metric import Sample
 from pgtrial.store.samples import StatementRow, WaitRow
-from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, Rows, open_folder
 from pgtrial.watch.layout import DAY, HOUR, MINUTE
 from pgtrial.watch.statements import Statement, find_statement, read_history, read_window
+from pgtrial.watch.sums import COUNTERS
 from pgtrial.watch.windows import Window
 
 START = 1795824000  # 2026-11-28 00:00 UTC

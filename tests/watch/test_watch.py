@@ -27,13 +27,13 @@ from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import PORT
 from pgtrial.watch import reach as reach_module
 from pgtrial.watch import watcher as watcher_module
-from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Rows, open_folder
 from pgtrial.watch.layout import SAMPLES, STATEMENTS, WAITS
 from pgtrial.watch.reach import find_first_process, reach
 from pgtrial.watch.recorder import Recorder
 from pgtrial.watch.series import COMMITS as COMMITS_METRIC
 from pgtrial.watch.series import read_polls, read_rates
+from pgtrial.watch.sums import COUNTERS
 from pgtrial.watch.watcher import Options, Watcher
 from pgtrial.watch.windows import Window, window_sums
 from support import wait_until

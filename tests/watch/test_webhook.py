@@ -14,10 +14,10 @@ from pgtrial.stats.alarms.audit import audit
 from pgtrial.stats.alarms.blocks import Aspect
 from pgtrial.watch import alarms
 from pgtrial.watch.alarms import Watched
-from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, open_folder
 from pgtrial.watch.layout import DAY, HOUR, look
 from pgtrial.watch.raised import Kept, ServerAlarm, Shift
+from pgtrial.watch.sums import COUNTERS
 from pgtrial.watch.webhook import TRIES, WebhookError, new_alarms, parse_webhook, post, remember
 from pgtrial.watch.windows import Window
 

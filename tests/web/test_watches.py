@@ -10,11 +10,10 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from pgtrial.model.metric import Sample
-from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Ages, Mark, Rows, WatchFolder, open_folder
 from pgtrial.watch.layout import MINUTE
 from pgtrial.watch.openmetrics import POLLS, SESSIONS, UP
-from pgtrial.watch.sums import CLOCK
+from pgtrial.watch.sums import CLOCK, COUNTERS
 from pgtrial.watch.windows import Window
 from pgtrial.web.watches import Watches
 from support import incident

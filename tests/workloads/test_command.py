@@ -27,7 +27,7 @@ from pgtrial.store.command_line import LONGEST_WHOLE, LineError, parse_line
 from pgtrial.store.command_log import CommandLog, read_command
 from pgtrial.workloads.adapters import pgreplay, sysbench
 from pgtrial.workloads.base import Generator
-from pgtrial.workloads.command import OUTPUT, files_of, plan_command, program_of
+from pgtrial.workloads.command import OUTPUT, files_of, plan_command
 from support import wait_until
 from support.experiments import load_experiment
 from support.programs import needs_compiler, needs_program
@@ -231,7 +231,6 @@ def drive(served, tmp_path, runner):
         return runner.run(
             run_generators(
                 LocalHost(mark=str(tmp_path)),
-                program_of(workload),
                 [generator],
                 environment={**served.environment("postgres"), **variables},
                 output=OUTPUT,
@@ -503,7 +502,6 @@ def test_an_arm_runs_the_program_that_it_names(tmp_path, runner):
     outcome = runner.run(
         run_generators(
             LocalHost(mark=str(tmp_path)),
-            program_of(command("false")),
             [plan(workload, directory=str(tmp_path))],
             environment={},
             output=OUTPUT,

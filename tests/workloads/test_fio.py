@@ -6,7 +6,7 @@ import pytest
 
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.local import LocalHost
-from pgtrial.model.file_job import FileJob
+from pgtrial.model.arm import FileJob
 from pgtrial.model.histogram import FINE, bucket_bounds
 from pgtrial.model.run import LoadLevel
 from pgtrial.workloads.fio import OUTPUT, find_fio, layout_argv, plan_jobs, trial_argv
@@ -28,6 +28,7 @@ def plan(*jobs: FileJob, clients: int = 1, logged: bool = True, seed: int = 1):
     return plan_jobs(
         jobs or (JOB,),
         LoadLevel(index=0, clients=clients),
+        program=Path("fio"),
         seconds=11,
         files="/data",
         directory="/load",

@@ -3,10 +3,11 @@
 import json
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
-from pgtrial.model.file_job import FileJob
+from pgtrial.model.arm import FileJob
 from pgtrial.model.histogram import FINE, bucket_bounds
 from pgtrial.model.run import LoadLevel
 from pgtrial.stats.quantiles import histogram_quantile, merge
@@ -42,6 +43,7 @@ def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     (generator,) = plan_jobs(
         (job,),
         LoadLevel(index=0, clients=2),
+        program=Path("fio"),
         seconds=SECONDS,
         files=str(folder),
         directory=str(folder),

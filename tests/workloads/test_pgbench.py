@@ -1,6 +1,7 @@
 import math
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +37,7 @@ def plan(
     return plan_generators(
         scenarios,
         LoadLevel(index=index, clients=clients, rate=rate),
+        program=Path("pgbench"),
         workload=WorkloadTable.model_validate({"mix": "oltp", **workload}),
         seconds=SECONDS,
         cpus=2,

@@ -34,6 +34,7 @@ def play(server, tmp_path):
         generators = plan_generators(
             scenarios,
             level,
+            program=Path("pgbench"),
             workload=WorkloadTable.model_validate({"mix": "oltp", **workload}),
             seconds=seconds,
             cpus=2,

@@ -20,7 +20,7 @@ from pgtrial.postgres.production_effects import Effects
 from pgtrial.units import format_duration
 from pgtrial.workloads.production.draws import DRAWS, told_exponent
 from pgtrial.workloads.production.keys import is_fresh
-from pgtrial.workloads.production.parameters import Role, read_shape
+from pgtrial.workloads.production.parameters import Role, key_of, read_shape
 from pgtrial.workloads.production.scripts import derive_scripts, write_files
 from pgtrial.workloads.production.texts import Refusal, Text, examine
 from pgtrial.workloads.production.transactions import tell
@@ -592,6 +592,76 @@ def test_an_operator_meets_a_value_of_the_column(served, condition, type_, role)
 
     with empty_database(served) as conninfo:
         asyncio.run(run(conninfo))
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "name = $2 || $1",
+        "name = ($1 || $2)::text",
+        "name = 'user' || $1",
+        "name = 'user' || $1 || '.x'",
+        "lower(name) = $1 || '.x'",
+        "name LIKE $1 || $2",
+        "name LIKE $2 || $1 || $3",
+        "name LIKE 'user' || $1 || '%'",
+        "tags @> ARRAY[$2 || $1]",
+        "tags @> ARRAY['tag' || $1]::text[]",
+        "tags @> ARRAY[$1, $2]",
+        "ARRAY[$1] && tags",
+        "$1 = ANY(tags)",
+    ],
+)
+def test_a_text_of_a_parameter_and_constants_is_a_value_of_the_column(served, condition):
+    """Of the statement's constants the server has made parameters, mostly; then one of them is all of the value."""
+    types = ("text",) * len(set(re.findall(r"\$\d", condition)))
+    asked = replace(statement(f"SELECT id FROM thing WHERE {condition}"), types=types)
+    columns = {"id": Column(type=INT, is_unique=True), "name": Column(type="text"), "tags": Column(type="text[]")}
+    load = replace(load_of(asked), tables={("public", "thing"): Table(rows=80, pages=1, columns=columns)})
+    files = write_files(derive_scripts(load, with_values=True), load, DRAWS[0])
+    called = re.sub(r"\$(\d)", r"p.v0_\1", condition)
+
+    with empty_database(served) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
+        connection.execute("CREATE TABLE thing (id int, name text, tags text[])")
+        connection.execute(
+            "INSERT INTO thing SELECT n, CASE WHEN n % 2 = 0 THEN 'user' || n || '.x' ELSE 'bob' || n END, "
+            "CASE n % 4 WHEN 0 THEN ARRAY['tag' || n, 'odd'] WHEN 1 THEN '{}' END FROM generate_series(1, 80) AS n"
+        )
+        for line in files.setup.splitlines()[1:]:
+            connection.execute(line)
+        drawn = connection.execute(
+            f"SELECT count(*) > 0, bool_and(EXISTS (SELECT FROM thing WHERE {called})) FROM pgtrial_workload.s001 AS p"
+            " WHERE p.n <= 200"
+        ).fetchone()
+
+    assert drawn == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("condition", "types"),
+    [
+        ("name = name || $1", ("text",)),
+        ("name = 'n' || $1", (INT,)),
+        ("name > 'n' || $1", ("text",)),
+        ("id = 1 ORDER BY name || $1", ("text",)),
+        ("tags = ARRAY[$1]", ("text",)),
+        ("$1 = ANY(name)", ("text",)),
+    ],
+)
+def test_a_text_that_says_of_no_column_what_it_is_is_drawn_by_its_type(condition, types):
+    asked = replace(statement(f"SELECT id FROM customer WHERE {condition}"), types=types)
+
+    assert [use.role for use in read_shape(asked, load_of(asked)).uses] == [Role.OTHER]
+
+
+def test_a_part_of_a_key_is_not_taken_for_the_key():
+    text = "SELECT id FROM customer WHERE name = 'user' || $1"
+    asked = replace(statement(text), types=("text",))
+    unique = {CUSTOMER: replace(TABLES[CUSTOMER], columns={"name": Column(type="text", is_unique=True)})}
+    load = replace(load_of(asked), tables=unique)
+    (use,) = read_shape(asked, load).uses
+
+    assert (use.role, use.before, key_of(use, load)) == (Role.EQUAL, "user", None)
 
 
 EVENT = ("public", "event")

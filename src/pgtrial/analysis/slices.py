@@ -8,6 +8,7 @@ from itertools import accumulate, chain, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.evidence import Evidence, measured
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.findings.findings import ArmSlices, Slices
@@ -182,6 +183,25 @@ _Array = NDArray[np.float64]
 _LONGER = 1.5  # between slices of usual and of double length
 
 
+def told_by(evidence: Evidence, metric: str) -> tuple[Series, float] | None:
+    """The series of the slices that tells of a metric, and the sign with which it does; None where none tells.
+
+    Percentiles change as the mean latency does, for all that slices tell of them. At a fixed rate throughput says
+    nothing of latencies; in a closed loop it is their inverse, as older rules had it everywhere.
+    """
+    load = evidence.load
+    if metric in load.times:
+        return (LATENCY, 1.0) if evidence.rules.reads_latencies else (THROUGHPUT, -1.0)
+    is_speed = metric in {each.name for each in (load.throughput, load.bandwidth) if each is not None}
+    return (THROUGHPUT, 1.0) if is_speed else None
+
+
+def _series_of_claim(evidence: Evidence) -> Series:
+    """By which the slices are described: that which tells of the claim's first metric, else throughput."""
+    told = [told_by(evidence, claim.metric.name) for claim in claims_of(evidence)[:1]]
+    return told[0][0] if evidence.rules.describes_latencies and told and told[0] else THROUGHPUT
+
+
 def describe_slices(evidence: Evidence, reduction: Reduction) -> Slices | None:
     """Findings about the slices of the valid runs; None where each run had its time to itself."""
     shared = [run for run in evidence.valid if run.slices]
@@ -203,30 +223,28 @@ def describe_slices(evidence: Evidence, reduction: Reduction) -> Slices | None:
 
 
 def _describe_arm(evidence: Evidence, reduction: Reduction, arm: str) -> ArmSlices:
-    pairs = evidence.pairs(arm)
+    pairs, series = evidence.pairs(arm), _series_of_claim(evidence)
+    means = [[_means(reduction, run, series) for run in pair] for pair in pairs]
     growth, growth_low, growth_high = parts_of(
         carry_over(
-            *(
-                np.array([_quarters(reduction.parts, pair[side]) for pair in pairs]).reshape(-1, PARTS)
-                for side in (0, 1)
-            ),
+            *(np.array([each[side].quarters for each in means]).reshape(-1, PARTS) for side in (0, 1)),
             confidence=evidence.confidence,
         )
     )
     behind, behind_low, behind_high = parts_of(
         left_behind(
-            np.array([[_washout_rate(reduction, run) for run in pair] for pair in pairs]),
-            np.array([[_quarters(reduction.parts, run).sum() / _seconds(run) for run in pair] for pair in pairs]),
+            np.array([[one.washout for one in each] for each in means]),
+            np.array([[one.counted for one in each] for each in means]),
             confidence=evidence.confidence,
         )
     )
     longer, longer_low, longer_high = parts_of(
         growth_with_length(
-            *(_block_log_ratios(reduction, pairs, is_long=is_long) for is_long in (False, True)),
+            *(_block_log_ratios(pairs, means, is_long=is_long) for is_long in (False, True)),
             confidence=evidence.confidence,
         )
     )
-    ratios = _log_ratios(evidence, reduction, pairs)
+    ratios = _log_ratios(evidence, reduction, pairs, series)
     spread = compare_spread(ratios)
     return ArmSlices(
         arm=arm,
@@ -244,6 +262,35 @@ def _describe_arm(evidence: Evidence, reduction: Reduction, arm: str) -> ArmSlic
         sd_expected=spread.expected if spread else None,
         is_spread_explained=spread.p_value > ORDER_ALPHA if spread else None,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Means:
+    """Of a run: throughput, or mean latency, in its washouts and in all that counts; by ``quarters`` of the slices also
+    in another unit. NaN is not known.
+    """
+
+    quarters: _Array
+    counted: float
+    washout: float
+
+
+def _means(reduction: Reduction, run: RunRow, series: Series) -> _Means:
+    counts, washout = _quarters(reduction.parts, run), _add_up(reduction.washout, run)
+    if series is THROUGHPUT:
+        seconds = _washout_seconds(run)
+        return _Means(
+            quarters=counts,
+            counted=counts.sum() / _seconds(run),
+            washout=washout / seconds if seconds > 0 else math.nan,
+        )
+    latencies = _quarters(reduction.part_latencies, run)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _Means(
+            quarters=latencies / counts,
+            counted=latencies.sum() / counts.sum(),
+            washout=float(np.divide(_add_up(reduction.washout_latencies, run), washout)),
+        )
 
 
 def turn_means(reduction: Reduction, run: RunRow) -> dict[str, float]:
@@ -320,18 +367,19 @@ def _speeds(
     )
 
 
-def _block_log_ratios(reduction: Reduction, pairs: tuple[tuple[RunRow, RunRow], ...], *, is_long: bool) -> _Array:
-    """Log ratio of throughput of each block whose slices are of double length, or are not.
+def _block_log_ratios(
+    pairs: tuple[tuple[RunRow, RunRow], ...], means: Sequence[Sequence[_Means]], *, is_long: bool
+) -> _Array:
+    """Log ratio of each block whose slices are of double length, or are not.
 
     There are none of double length where all are about as long.
     """
     lengths = [float(np.median([one.ended - one.started for one in run.slices])) for _, run in pairs if run.slices]
     limit = _LONGER * min(lengths, default=math.inf)
     found = []
-    for (control, run), length in zip(pairs, lengths, strict=False):
-        rates = [_quarters(reduction.parts, one).sum() / _seconds(one) for one in (control, run)]
-        if (length > limit) is is_long and min(rates) > 0:
-            found.append(math.log(rates[1] / rates[0]))
+    for (control, treated), length in zip(means, lengths, strict=False):
+        if (length > limit) is is_long and min(control.counted, treated.counted) > 0:
+            found.append(math.log(treated.counted / control.counted))
     return np.array(found)
 
 
@@ -342,12 +390,6 @@ def _seconds(run: RunRow) -> float:
 
 def _washout_seconds(run: RunRow) -> float:
     return sum(each.counted - each.started for each in run.slices)
-
-
-def _washout_rate(reduction: Reduction, run: RunRow) -> float:
-    """Transactions per second of guard time, over all slices and load levels; NaN where they are not known."""
-    seconds = _washout_seconds(run)
-    return _add_up(reduction.washout, run) / seconds if seconds > 0 else math.nan
 
 
 def _add_up(washout: Mapping[tuple[int, int], float], run: RunRow) -> float:
@@ -363,39 +405,48 @@ def _quarters(parts: Mapping[tuple[int, int], _Array], run: RunRow) -> _Array:
     return np.sum(known, axis=0) if known and len(known) == len(found) else np.full(PARTS, math.nan)
 
 
-def _log_ratios(evidence: Evidence, reduction: Reduction, pairs: tuple[tuple[RunRow, RunRow], ...]) -> _Array:
-    """(blocks, pairs of slices): log ratio of throughput in the first slice of both, the second, and so on.
+def _log_ratios(
+    evidence: Evidence, reduction: Reduction, pairs: tuple[tuple[RunRow, RunRow], ...], series: Series
+) -> _Array:
+    """(blocks, pairs of slices): log ratio of the arms in the first slice of both, the second, and so on.
 
     Load levels follow each other, each less its mean over all blocks: what they differ by is no noise.
     """
     levels = [
         level
         for each in evidence.levels
-        if (level := _log_ratios_at(reduction, pairs, each.index)).size and not np.isnan(level).all()
+        if (level := _log_ratios_at(reduction, pairs, each.index, series)).size and not np.isnan(level).all()
     ]
     if not levels:
         return np.full((len(pairs), 0), math.nan)
     return np.hstack([level - np.nanmean(level) for level in levels])
 
 
-def _log_ratios_at(reduction: Reduction, pairs: tuple[tuple[RunRow, RunRow], ...], level: int) -> _Array:
-    rows = [rates[1] - rates[0] for pair in pairs if (rates := _log_rates(reduction, pair, level)) is not None]
+def _log_ratios_at(
+    reduction: Reduction, pairs: tuple[tuple[RunRow, RunRow], ...], level: int, series: Series
+) -> _Array:
+    rows = [rates[1] - rates[0] for pair in pairs if (rates := _log_rates(reduction, pair, level, series)) is not None]
     length = max((row.size for row in rows), default=0)
     padded = [np.pad(row, (0, length - row.size), constant_values=math.nan) for row in rows]
     return np.array(padded).reshape(len(rows), length)
 
 
-def _log_rates(reduction: Reduction, pair: tuple[RunRow, RunRow], level: int) -> tuple[_Array, _Array] | None:
-    """Log throughput by slice of control and arm, NaN without a transaction; as many as both have."""
+def _log_rates(
+    reduction: Reduction, pair: tuple[RunRow, RunRow], level: int, series: Series
+) -> tuple[_Array, _Array] | None:
+    """Logs of the series by slice of control and arm, NaN without a transaction; as many as both have."""
     found = []
     for run in pair:
         parts = reduction.parts.get((run.id, level))
-        if parts is None:
+        latencies = reduction.part_latencies.get((run.id, level))
+        if parts is None or (series is LATENCY and latencies is None):
             return None
-        seconds = np.array([each.seconds for each in slices_of(run, level)])
-        count = parts.sum(axis=1)
-        rate = np.full(count.shape, math.nan)
-        np.divide(count, seconds, out=rate, where=(count > 0) & (seconds > 0))
-        found.append(np.log(rate))
+        count = value = parts.sum(axis=1)
+        by = np.array([each.seconds for each in slices_of(run, level)])
+        if series is LATENCY and latencies is not None:
+            value, by = latencies.sum(axis=1), count
+        mean = np.full(count.shape, math.nan)
+        np.divide(value, by, out=mean, where=(value > 0) & (by > 0))
+        found.append(np.log(mean))
     length = min(each.size for each in found)
     return found[0][:length], found[1][:length]

@@ -24,7 +24,7 @@ from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.caveat import Severity
 
 if TYPE_CHECKING:
-    from pgtrial.engine.server_look import ServerLook
+    from pgtrial.engine.preview import ServerLook
 
 
 @click.command()
@@ -121,7 +121,7 @@ def command(
 
 
 def _look_at(checked: Checked) -> "ServerLook":
-    from pgtrial.engine.server_look import look_at_server
+    from pgtrial.engine.preview import look_at_server
     from pgtrial.postgres.connect import forget_caller
 
     if checked.loaded.experiment.target.kind != "server":

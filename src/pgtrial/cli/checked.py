@@ -39,9 +39,9 @@ from pgtrial.postgres.programs import (
     prefer_one_kind,
 )
 from pgtrial.workloads.command import files_of
-from pgtrial.workloads.extensions import find_extensions, say_lacking
 from pgtrial.workloads.fio import find_fio
 from pgtrial.workloads.pauses import explain_no_pauses, longest_sleeps
+from pgtrial.workloads.scenarios import find_extensions, say_lacking
 
 _log = logging.getLogger(__name__)
 

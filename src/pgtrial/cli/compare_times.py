@@ -109,7 +109,7 @@ def choose_windows(
     folder: Path, texts: Sequence[str], alarm: options.WhichAlarm | None
 ) -> "tuple[Window, Window, str]":
     """The windows that are meant, and what is to be said of A where nobody has named it."""
-    from pgtrial.watch.comparable import comparable_window
+    from pgtrial.watch.compare import comparable_window
     from pgtrial.watch.windows import parse_window
 
     if len(texts) not in ((0, 1) if alarm is not None else (1, 2)):

@@ -15,8 +15,8 @@ from pgtrial.design.levels import ScenarioShare, over_arms, split_clients
 from pgtrial.engine.consent import uses_of, writes_of
 from pgtrial.engine.host_facts import facts_for
 from pgtrial.engine.preview import Preview
-from pgtrial.experiment_file.acceptance_table import AcceptanceTable
 from pgtrial.experiment_file.arms import job_tables
+from pgtrial.experiment_file.cause_tables import AcceptanceTable
 from pgtrial.experiment_file.code_uses import CodeUse
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.hypothesis_table import RELATIONS, AndTable

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from pgtrial.cli.checked import Checked
 from pgtrial.design.data_size import largest_files
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.model.arm import Role
-from pgtrial.model.file_job import FileJob
+from pgtrial.model.arm import FileJob, Role
 from pgtrial.units import format_bytes
 
 _SYNCS = {"each-run": "before each run", "each-block": "before each block", "never": "before the first run"}

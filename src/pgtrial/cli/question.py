@@ -46,8 +46,7 @@ def command(
     from pgtrial.units import format_share
     from pgtrial.watch.compare import compare
     from pgtrial.watch.folder import read_mark
-    from pgtrial.watch.question import questions, write_order
-    from pgtrial.watch.server_facts import read_facts
+    from pgtrial.watch.question import questions, read_facts, write_order
     from pgtrial.watch.words import pointers
     from pgtrial.workloads.production.record import trigger_text
 

@@ -8,7 +8,7 @@ from pgtrial.design.duration import BLOCKS_WANTED, estimate_total, fitting_block
 from pgtrial.design.effect_timing import find_differences
 from pgtrial.design.method_checks import HostFacts
 from pgtrial.design.methods import SOAK, MethodChoice, choose_method
-from pgtrial.design.slice_time import builds_up
+from pgtrial.design.slices import builds_up
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.experiment import Experiment, count_windows
 from pgtrial.model.arm import Arm

@@ -9,8 +9,7 @@ from pgtrial.design.duration import MOST_BLOCKS, estimate_total, warmup_cap
 from pgtrial.design.levels import load_levels
 from pgtrial.design.method_checks import HostFacts, Method
 from pgtrial.design.methods import BLOCKS, Judgement, MethodChoice, judge_methods
-from pgtrial.design.slice_time import WASHOUT, duet_slice_length
-from pgtrial.design.slices import duet_guard
+from pgtrial.design.slices import WASHOUT, duet_guard, duet_slice_length
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.design_checks import LEAST_STRETCH

@@ -10,18 +10,20 @@ from typing import Literal, get_args
 
 from pgtrial.design.data_size import estimate_data_size
 from pgtrial.design.effect_timing import ISOLATED_BY, Difference
-from pgtrial.design.slice_time import (
+from pgtrial.design.slices import (
+    GUARD,
     LEAST_SLICE_BUILDING_UP,
     LEAST_SWITCH_BUILDING_UP,
     WASHOUT,
     builds_up,
+    has_whole_cores,
     settle_time,
     shortest_slice,
     slice_length,
     slices_per_round,
+    split_cpus,
     switch_length,
 )
-from pgtrial.design.slices import GUARD, has_whole_cores, split_cpus
 from pgtrial.design.variants import has_scripts
 from pgtrial.experiment_file.command_checks import replays
 from pgtrial.experiment_file.experiment import Experiment

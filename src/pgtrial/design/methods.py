@@ -7,8 +7,20 @@ from dataclasses import dataclass
 
 from pgtrial.design.effect_timing import find_differences
 from pgtrial.design.method_checks import METHODS, Case, HostFacts, Method, Objection, Weight, find_objections
-from pgtrial.design.slice_time import WASHOUT, builds_up, duet_slice_length, fits_doubled, slice_length, switch_length
-from pgtrial.design.slices import LENGTH_SPREAD, Step, duet_guard, interleave, pair_up, shuffled
+from pgtrial.design.slices import (
+    LENGTH_SPREAD,
+    WASHOUT,
+    Step,
+    builds_up,
+    duet_guard,
+    duet_slice_length,
+    fits_doubled,
+    interleave,
+    pair_up,
+    shuffled,
+    slice_length,
+    switch_length,
+)
 from pgtrial.errors import SpecError, SpecProblem
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.catalogue.method import METHOD_REASONS

@@ -24,8 +24,8 @@ from pgtrial.engine.loads.base import Load, make_load
 from pgtrial.engine.loads.command import refuse_missing
 from pgtrial.engine.loads.machines import LoadMachine, make_entrance, open_machines
 from pgtrial.engine.pages import are_about_pages
+from pgtrial.engine.record import RunContext
 from pgtrial.engine.restore import refuse_unrestored, undo_own
-from pgtrial.engine.run_context import RunContext
 from pgtrial.engine.schedule import Schedule
 from pgtrial.engine.signals import until_signalled
 from pgtrial.engine.slicer.control import SlicePlan, plan_slices
@@ -33,10 +33,9 @@ from pgtrial.engine.target.base import Board, Preparation, Target, TurnTaking
 from pgtrial.engine.target.existing import ServerTarget, prepare_server
 from pgtrial.engine.target.host import prepare_host
 from pgtrial.engine.target.preparation import prepare_throwaway
-from pgtrial.engine.target.server_board import ServerBoard
 from pgtrial.engine.target.server_survey import refuse_shared_settings
 from pgtrial.engine.target.session_twins import SessionTwins, refuse_unpinnable
-from pgtrial.engine.target.switchboard import Switchboard
+from pgtrial.engine.target.switchboard import ServerBoard, Switchboard
 from pgtrial.engine.target.throwaway import ThrowawayTarget, pooler_of
 from pgtrial.engine.target.twins import make_twins
 from pgtrial.engine.turns import ask_for_check, decide_turns

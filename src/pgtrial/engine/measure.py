@@ -18,9 +18,7 @@ from pgtrial.engine.leftovers import end_load
 from pgtrial.engine.loads.generators import Conduct, LoadOutcome, OnSecond, run_generators
 from pgtrial.engine.loads.machines import fetch_sums, find_apart, find_saturated, span
 from pgtrial.engine.pages import PageWatch
-from pgtrial.engine.plans import record_plans
-from pgtrial.engine.record import RunRecorder
-from pgtrial.engine.run_context import RunContext
+from pgtrial.engine.record import RunContext, RunRecorder, record_plans
 from pgtrial.engine.sampler.control import Sampler, SamplerConfig, SamplerReport, find_disks, find_server, remote_reader
 from pgtrial.engine.target.base import RunningServer, Servers, is_ending, run_concurrently
 from pgtrial.experiment_file.workload_table import WarmupTable
@@ -222,7 +220,6 @@ class Measurement(ABC):
 
         outcome = await run_generators(
             context.client_host,
-            context.load.program,
             [generator for _, generator in generators],
             environment={},
             account=context.load.account,

@@ -8,8 +8,8 @@ from typing import Any
 from pgtrial.engine.production import SETUP, read_text
 from pgtrial.errors import SpecError, TargetError
 from pgtrial.postgres.connect import connect, execute_script
+from pgtrial.postgres.plans import read_blocks
 from pgtrial.postgres.production import Statement
-from pgtrial.postgres.production_blocks import read_blocks
 from pgtrial.workloads.production.draws import DRAWS, SCHEMA, Dial, dial
 from pgtrial.workloads.production.fit import choose, mean_of, ratio_near, search_all, statement_of
 from pgtrial.workloads.production.record import Fit, Truth, dials_of, statements_of, turned

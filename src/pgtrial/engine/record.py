@@ -1,25 +1,65 @@
-"""Record what happens during runs in state.sqlite."""
+"""Record what happens during runs in state.sqlite, and what all runs of an experiment have in common.
+
+The plans of the load's statements are read from each run's server after the load, so that arms can be compared.
+"""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
+from pgtrial.collectors.sessions import shown_query
 from pgtrial.engine.collect import InvalidRunError
 from pgtrial.engine.events import Observer, PhaseStarted
 from pgtrial.engine.fingerprint.limits import read_limits
 from pgtrial.engine.fingerprint.read import Machine, read_machine, read_server
-from pgtrial.engine.run_context import RunContext
+from pgtrial.engine.loads.base import Load
+from pgtrial.engine.loads.machines import LoadMachine
 from pgtrial.engine.sampler.control import find_server
 from pgtrial.engine.target.base import RunningServer, find_unset
+from pgtrial.errors import TargetError
+from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.hosts.base import Host
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.model.arm import Arm
 from pgtrial.model.change import JournalEntry, Outcome, Undone
 from pgtrial.model.fingerprint import Moment
-from pgtrial.model.run import LoadLevel, Phase, PhaseName, RunRow
+from pgtrial.model.load_sessions import beginning_of_names
+from pgtrial.model.run import PLANS, LoadLevel, Phase, PhaseName, RunRow
+from pgtrial.postgres.plans import read_shapes
+from pgtrial.postgres.settings import Setting
+from pgtrial.safe_text import without_literals
 from pgtrial.store.state import State
+from pgtrial.workloads.statements import planned_statements
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """The load, and what is remembered of the target."""
+
+    workload: WorkloadTable
+    load: Load
+    levels: tuple[LoadLevel, ...]
+    seed: int
+    client_host: Host  # where the load generator runs: this machine
+    baseline: Mapping[str, Setting]  # the control's settings, for the record of changes
+    mark: str  # in the environment of every process of the experiment
+    machine: str  # from which the load comes
+    sysctls: tuple[str, ...]  # kernel settings that some arm sets
+    restore: Literal["each-run", "each-block", "never"]
+    machines: tuple[LoadMachine, ...] = ()  # from which the load comes, if not from this one
+    watches_pages: bool = False  # some arm sets which pages memory is made of
+
+    @property
+    def measured_time(self) -> float:
+        """Measured seconds of one run."""
+        return len(self.levels) * self.workload.duration
+
+    def beginning_of_names(self, arm: str) -> str:
+        """How the names of the sessions of an arm's load begin on the server."""
+        return beginning_of_names(self.machine, self.mark, arm)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,3 +156,34 @@ class RunRecorder:
         for noted in caveats:
             for run in self.runs:
                 self.state.add_caveat(noted, run=run.id)
+
+
+async def record_plans(record: RunRecorder, server: RunningServer, scripts: Mapping[str, str]) -> None:
+    """Record an event with the plans of the statements in each scenario's script, by the scenario's name.
+
+    Their literals are left out, as they are of sampled sessions.
+    What cannot be planned has none, and a server that does not answer leaves a reason: no run is invalid for it.
+    """
+    found = [(name, statement) for name, script in scripts.items() for statement in planned_statements(script)]
+    if not found or not server.is_there:
+        return
+    statements = [(statement.prepared, statement.parameters) for _, statement in found]
+    try:
+        shapes: Sequence[str | None] = await read_shapes(server.conninfo(server.database), statements)
+    except TargetError as err:
+        record.add_event(PLANS, statements=[], reason=str(err))
+        return
+    record.add_event(
+        PLANS,
+        statements=[
+            {
+                "scenario": name,
+                "statement": " ".join(without_literals(statement.text).split()),
+                "shown": [shown_query(statement.prepared)],  # how sampled sessions show it
+                "shape": shape,
+            }
+            for (name, statement), shape in zip(found, shapes, strict=True)
+            if shape is not None
+        ],
+        reason="",
+    )

@@ -23,9 +23,8 @@ from pgtrial.engine.guardrails import Guard
 from pgtrial.engine.hooks import Hooks
 from pgtrial.engine.measure import Measurement, Member, RunGroup, WholeMeasurement
 from pgtrial.engine.pages import PageWatch
-from pgtrial.engine.record import RunRecorder
+from pgtrial.engine.record import RunContext, RunRecorder
 from pgtrial.engine.run import Execution
-from pgtrial.engine.run_context import RunContext
 from pgtrial.engine.slicer.control import SlicedMeasurement, SlicePlan
 from pgtrial.engine.switchback import SwitchedMeasurement
 from pgtrial.engine.target.base import Board, RunningServer, Servers, SingleServer, Target, TurnTaking

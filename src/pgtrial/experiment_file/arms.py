@@ -27,8 +27,7 @@ from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.sysctl import SWAPPINESS, Sysctl
 from pgtrial.knobs.values import value_text
 from pgtrial.knobs.workload import WORKLOAD
-from pgtrial.model.arm import Arm, Role, Tables, Variant
-from pgtrial.model.file_job import FileJob
+from pgtrial.model.arm import Arm, FileJob, Role, Tables, Variant
 from pgtrial.nearest import hint_name
 from pgtrial.units import parse_bytes
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path as FilePath
 
-from pgtrial.experiment_file.acceptance_table import AcceptanceTable
 from pgtrial.experiment_file.arms import all_names, arm_values
+from pgtrial.experiment_file.cause_tables import AcceptanceTable
 from pgtrial.experiment_file.check_rules import LIMITS, CheckKind, CheckRule, change_rule, check_rules
 from pgtrial.experiment_file.command_checks import replays
 from pgtrial.experiment_file.criteria import CRITERIA

@@ -1,11 +1,13 @@
-"""The tables that say what to look for in the samples: criteria of the scorecard, checks, associations."""
+"""The tables that say what to look for in the samples: criteria of the scorecard, what is
+enough, checks, associations.
+"""
 
 import math
 import re
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
 from pgtrial.experiment_file.check_rules import SHARE
 from pgtrial.experiment_file.criteria import CRITERIA
@@ -129,3 +131,33 @@ class AssociationsTable(Table):
     false_discovery: Annotated[float, Field(strict=True, gt=0, lt=0.5)] = Field(
         default=0.05, description="Expected share of the associations called real that are not."
     )
+
+
+class AcceptanceTable(Table):
+    """What an arm has to reach to be enough. As often as needed; the arms then never share the time of a block."""
+
+    metric: str = Field(description="What is asked for: pgbench.latency_p99 and all others of metrics.md.")
+    at_most: Limit | None = Field(default=None, description="It is enough up to this value, in each block's mean.")
+    at_least: Limit | None = Field(default=None, description="It is enough from this value on; one of the two.")
+    scenario: str | None = Field(
+        default=None, description="Restrict the metric to one scenario. Left out: all scenarios together."
+    )
+    arm: str | None = Field(default=None, description="The arm that is asked about. Left out: each arm by itself.")
+
+    @model_validator(mode="after")
+    def _has_one_limit(self) -> "AcceptanceTable":
+        if (self.at_most is None) == (self.at_least is None):
+            refuse('an acceptance has either "at_most" or "at_least"')
+        return self
+
+    @property
+    def limit(self) -> Amount:
+        """The one that is given."""
+        limit = self.at_least if self.at_most is None else self.at_most
+        assert limit is not None  # validated
+        return limit
+
+    @property
+    def key(self) -> str:
+        """Which of the two it is."""
+        return "at_least" if self.at_most is None else "at_most"

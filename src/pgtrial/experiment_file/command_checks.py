@@ -78,7 +78,7 @@ def _check_clients(experiment: Experiment, folder: FilePath | None) -> Iterator[
             message = "a replay has the sessions of its log, and clients do not change them"
             yield path, message, f"Give the number of the log's sessions in [workload] alone. {_OTHER_SPEED}"
         return
-    words = [word for _, command in _commands(experiment) for word in command]
+    words = [word for _, command in commands_of(experiment) for word in command]
     if FORMATS[workload.results].keeps_clients or any(map(_CLIENTS.search, words)) or _read_clients(workload, folder):
         return
     unread = [word for word in workload.command[1:] if FilePath(word).is_absolute()]
@@ -87,7 +87,7 @@ def _check_clients(experiment: Experiment, folder: FilePath | None) -> Iterator[
         yield path, message, f'"{unread[0]}" is not one of files, and is not looked into. {_TELL}' if unread else _TELL
 
 
-def _commands(experiment: Experiment) -> Iterator[tuple[Path, tuple[str, ...]]]:
+def commands_of(experiment: Experiment) -> Iterator[tuple[Path, tuple[str, ...]]]:
     """That of the load, and those of arms, with their places in the file."""
     yield ("workload", "command"), experiment.workload.command
     for each in all_declared(experiment):
@@ -97,7 +97,9 @@ def _commands(experiment: Experiment) -> Iterator[tuple[Path, tuple[str, ...]]]:
 
 def replays(experiment: Experiment) -> bool:
     """Whether a command sends the statements of a log, by pgreplay or by pgtrial itself."""
-    return experiment.workload.results == _PGREPLAY or any(_is_replay(command) for _, command in _commands(experiment))
+    return experiment.workload.results == _PGREPLAY or any(
+        _is_replay(command) for _, command in commands_of(experiment)
+    )
 
 
 def _is_replay(command: Sequence[str]) -> bool:
@@ -160,7 +162,7 @@ def _cannot_be_had(metric: str, results: str, reason: str) -> tuple[str, str]:
 
 
 def _check_sysbench(experiment: Experiment) -> Iterator[Found]:
-    for path, command in _commands(experiment):
+    for path, command in commands_of(experiment):
         if len(command) == 1 or (command[1:2] and command[1].startswith("-")):
             message = "the command of sysbench names no script behind the program"
             yield path, message, 'Write it first: ["sysbench", "oltp_read_write", "--tables=4"].'
@@ -171,7 +173,7 @@ def _check_sysbench(experiment: Experiment) -> Iterator[Found]:
 def _check_benchbase(experiment: Experiment) -> Iterator[Found]:
     """A configuration that is none of files is not looked into, and its rate and its clients are not seen."""
     names = {FilePath(file).name for file in experiment.workload.files if file.endswith(CONFIGURATION_OF_BENCHBASE)}
-    for path, command in _commands(experiment):
+    for path, command in commands_of(experiment):
         if command and not names.intersection(command):
             message = "the command names no configuration that is one of files: its rate would not be seen"
             yield path, message, 'Write files = "tpcc.xml", and "-c", "tpcc.xml" in the command.'

@@ -9,8 +9,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from pgtrial.experiment_file.acceptance_table import AcceptanceTable
-from pgtrial.experiment_file.cause_tables import AssociationsTable, CheckTable, CriterionTable, WaiverTable
+from pgtrial.experiment_file.cause_tables import (
+    AcceptanceTable,
+    AssociationsTable,
+    CheckTable,
+    CriterionTable,
+    WaiverTable,
+)
 from pgtrial.experiment_file.disk_tables import LIMITS, DiskTable
 from pgtrial.experiment_file.guardrails_table import GuardrailsTable
 from pgtrial.experiment_file.hypothesis_table import HypothesisTable

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from pgtrial.experiment_file.connection import read_connection
-from pgtrial.hosts.address import parse_host
+from pgtrial.hosts.ssh.command import parse_host
 from pgtrial.knobs.values import Form, SettingValue, refuse
 from pgtrial.units import parse_duration
 

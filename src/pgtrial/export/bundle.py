@@ -33,8 +33,7 @@ from pgtrial.export.redacted_files import (
     redact_log,
     redact_state,
 )
-from pgtrial.export.redaction import Names, PrivateNames, Redaction
-from pgtrial.export.tree import lists, strings, with_strings
+from pgtrial.export.redaction import Names, PrivateNames, Redaction, lists, strings, with_strings
 from pgtrial.knobs import KNOBS, is_sql
 from pgtrial.model.run import RunRow
 from pgtrial.report.html import write_html

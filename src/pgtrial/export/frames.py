@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from pgtrial.errors import StoreError, first_line
+from pgtrial.safe_text import sql_name
 from pgtrial.store import parquet
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class Database:
 
     def add_table(self, name: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]]) -> None:
         """A table of these rows. TIMESTAMP columns are given in seconds since the epoch."""
-        self.db.execute(f"CREATE TABLE {quote(name)} AS {_select(columns)}", _by_column(columns, rows))
+        self.db.execute(f"CREATE TABLE {sql_name(name)} AS {_select(columns)}", _by_column(columns, rows))
 
     def add_files(
         self, name: str, columns: Sequence[tuple[str, str]], files: Mapping[int, Path], query: str = "SELECT * FROM {}"
@@ -110,18 +111,18 @@ class Database:
             self.add_table(f"{name}_file", (("run", "BIGINT"), ("file", "VARCHAR")), rows)
             source = (
                 f"(SELECT run, rows.* EXCLUDE (filename) FROM {parquet.source(self.db, list(files.values()))} AS rows "
-                f"JOIN {quote(f'{name}_file')} ON file = filename)"
+                f"JOIN {sql_name(f'{name}_file')} ON file = filename)"
             )
         else:
-            none = ", ".join(f"NULL::{kind} AS {quote(column)}" for column, kind in (("run", "BIGINT"), *columns))
+            none = ", ".join(f"NULL::{kind} AS {sql_name(column)}" for column, kind in (("run", "BIGINT"), *columns))
             source = f"(SELECT {none} WHERE false)"
         try:
-            self.db.execute(f"CREATE VIEW {quote(name)} AS {query.replace('{}', source)}")
+            self.db.execute(f"CREATE VIEW {sql_name(name)} AS {query.replace('{}', source)}")
         except duckdb.Error as err:
             raise StoreError(f"cannot read the result folder's {name}: {first_line(err)}") from err
 
     def frame(self, name: str) -> Frame:
-        return self.select(f"SELECT * FROM {quote(name)}")
+        return self.select(f"SELECT * FROM {sql_name(name)}")
 
     def select(self, query: str) -> Frame:
         """The result of a query over the tables. Raises StoreError with DuckDB's message."""
@@ -138,17 +139,12 @@ def write_rows(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[objec
         parquet.write_query(db, _select(columns), path, _by_column(columns, rows))
 
 
-def quote(name: str) -> str:
-    """A name as SQL has it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _select(columns: Sequence[tuple[str, str]]) -> str:
     """The columns of parameters, one list for each."""
     parts = (
-        f"make_timestamp(round(unnest(?::DOUBLE[]) * 1e6)::BIGINT) AS {quote(name)}"
+        f"make_timestamp(round(unnest(?::DOUBLE[]) * 1e6)::BIGINT) AS {sql_name(name)}"
         if kind == "TIMESTAMP"
-        else f"unnest(?::{kind}[]) AS {quote(name)}"
+        else f"unnest(?::{kind}[]) AS {sql_name(name)}"
         for name, kind in columns
     )
     return f"SELECT {', '.join(parts)}"

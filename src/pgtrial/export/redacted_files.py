@@ -13,13 +13,11 @@ from typing import Any
 
 from pgtrial.analysis.validity.runs import LOAD_SAID
 from pgtrial.errors import StoreError
-from pgtrial.export.frames import quote
-from pgtrial.export.redaction import Names, PrivateNames, Redaction
-from pgtrial.export.tree import parse_tree, strings, with_strings
+from pgtrial.export.redaction import Names, PrivateNames, Redaction, parse_tree, strings, with_strings
 from pgtrial.knobs import is_sql
 from pgtrial.model.load_sessions import LOAD
 from pgtrial.safe_files import new_file
-from pgtrial.safe_text import parse_json
+from pgtrial.safe_text import parse_json, sql_name
 from pgtrial.store import layout, parquet
 from pgtrial.store.server_log.entry import LogEntry
 from pgtrial.store.server_log.facts import LogEventKind, read_fact, split_duration
@@ -78,11 +76,11 @@ def redact_columns(path: Path, to: Path, names: Names) -> None:
             columns = ", ".join(f"unnest(?::VARCHAR[]) AS {name}" for name in (*_keys(keys), "instead"))
             db.execute(f"CREATE TEMP TABLE {table} AS SELECT {columns}", _lists(rows, len(keys) + 1))
             joined = " AND ".join(
-                f"f.{quote(key)} = {table}.{name}" for key, name in zip(keys, _keys(keys), strict=True)
+                f"f.{sql_name(key)} = {table}.{name}" for key, name in zip(keys, _keys(keys), strict=True)
             )
             replaced.append((column, table, joined))
         joins = " ".join(f"LEFT JOIN {table} ON {joined}" for _, table, joined in replaced)
-        values = ", ".join(f"{table}.instead AS {quote(column)}" for column, table, _ in replaced)
+        values = ", ".join(f"{table}.instead AS {sql_name(column)}" for column, table, _ in replaced)
         replace = f" REPLACE ({values})" if replaced else ""
         query = f"SELECT f.* EXCLUDE (filename){replace} FROM {parquet.source(db, [path])} AS f {joins}"
         parquet.write_query(db, f"SELECT * FROM ({query}) ORDER BY {COLUMN_FILES[path.name]}", to)

@@ -1,16 +1,18 @@
 """Find secrets, host names and statements in texts, and replace them.
 
 A redacted text is replaced by a name, the same one for the same text in every file: "host1", "query7". Texts that
-differed still differ, and the analysis of the copy finds the same. docs/export.md says what is replaced.
+differed still differ, and the analysis of the copy finds the same. docs/export.md says what is replaced. Texts are also
+the strings in JSON and TOML data, each with its key.
 """
 
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
-from pgtrial.safe_text import SECRETS
+from pgtrial.safe_text import SECRETS, parse_json
 from pgtrial.store.server_log.facts import replace_quoted
 
 # Settings of PostgreSQL, and keys of other tables, whose values are or may be secrets. Commands have them as arguments.
@@ -229,3 +231,48 @@ class Names:
         if address.is_loopback or address.is_unspecified:
             return match[0]
         return self._name(_HOST, str(address))
+
+
+def strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """(key, text) of every string, in order; elements of a list have the key of the list."""
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from strings(item, str(name))
+    elif isinstance(value, list):
+        for item in value:
+            yield from strings(item, key)
+
+
+def lists(value: Any) -> Iterator[list[str]]:
+    """Every list of strings, such as a command with its arguments."""
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from lists(item)
+    elif isinstance(value, list):
+        if value and all(isinstance(item, str) for item in value):
+            yield value
+        for item in value:
+            yield from lists(item)
+
+
+def with_strings(value: Any, change: Callable[[str, str], str], key: str = "") -> Any:
+    """The same with every string replaced by ``change(text, key)``; keys stay."""
+    if isinstance(value, str):
+        return change(value, key)
+    if isinstance(value, dict):
+        return {name: with_strings(item, change, str(name)) for name, item in value.items()}
+    if isinstance(value, list):
+        return [with_strings(item, change, key) for item in value]
+    return value
+
+
+def parse_tree(text: str) -> Any:
+    """An object or a list; None where the text is neither."""
+    if text[:1] not in ("{", "["):
+        return None
+    try:
+        return parse_json(text)
+    except ValueError:
+        return None

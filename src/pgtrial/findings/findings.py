@@ -230,7 +230,9 @@ class Adjustment(Record):
 
 
 class ArmSlices(Record):
-    """An arm against the control inside the blocks, of throughput; ratios are dimensionless, SDs of log ratios."""
+    """An arm against the control inside the blocks, of throughput, or of mean latency where the claim is about times
+    (from rules 15 on); ratios are dimensionless, SDs of log ratios.
+    """
 
     arm: str
     growth: float | None  # ratio to the control in the second half of the slices / that in the first

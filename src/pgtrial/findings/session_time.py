@@ -79,6 +79,11 @@ class PlanChange(Record):
     seconds: float | None
     text: Message  # one sentence
 
+    @property
+    def size(self) -> float:
+        """By how many seconds the two differ, those that are not known taken as 0."""
+        return abs((self.seconds or 0.0) - (self.control_seconds or 0.0))
+
 
 class StatementUse(Record):
     """What a statement did in an arm's runs, warm-up included; all but ``calls`` and ``share`` is per call.

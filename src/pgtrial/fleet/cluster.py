@@ -1,4 +1,7 @@
-"""The machinery of a fleet on this machine: a scheduler, and for each host a worker that runs its blocks."""
+"""The machinery of a fleet on this machine: a scheduler, and for each host a worker that runs its blocks.
+
+It has a certificate of its own: whoever has that takes part, nobody else gets a word in.
+"""
 
 import asyncio
 import contextlib
@@ -13,14 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgtrial.errors import PgTrialError, StoreError, TargetError
-from pgtrial.fleet.certificate import make_certificate
 from pgtrial.fleet.extra import HOW
 from pgtrial.fleet.fence import to_its_end
 from pgtrial.fleet.hosts_file import FleetHost
 from pgtrial.fleet.machines import HostMachine, ask_machine
 from pgtrial.fleet.node import Node, configure, security, token
 from pgtrial.fleet.tasks import run_block
-from pgtrial.safe_files import make_directory, remove_tree
+from pgtrial.hosts.certificate import draw_key_pair
+from pgtrial.safe_files import make_directory, remove_tree, write_file
 from pgtrial.safe_text import parse_json
 
 if TYPE_CHECKING:
@@ -222,3 +225,24 @@ async def _end(process: Process) -> None:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """A key and a certificate that vouches for itself; both are files that only this user reads."""
+
+    key: Path
+    certificate: Path
+
+
+def make_certificate(directory: Path, *, now: datetime) -> Certificate:
+    """Write a new key and its certificate into a directory that only this user enters. Raises OSError.
+
+    Everybody who takes part has the same one, so it is its own authority: the other side of a connection has to show a
+    certificate that this one has signed, which only its own key can.
+    """
+    drawn = draw_key_pair("pgtrial fleet", now=now)
+    made = Certificate(key=directory / "key.pem", certificate=directory / "certificate.pem")
+    write_file(made.key, drawn.key)
+    write_file(made.certificate, drawn.certificate)
+    return made

@@ -1,7 +1,12 @@
-"""hosts.toml: the hosts of a fleet, with every problem of the file at once."""
+"""The hosts of a fleet: of hosts.toml, with every problem of the file at once, or those that the workers of a cluster
+offer, by resources that they were started with.
+
+dask worker … --resources "host:db1=1"                  the machine that the worker runs on
+dask worker … --resources "host:db2@ssh://me@db2=1"     one that it reaches with its own ssh
+"""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,6 +18,7 @@ from pgtrial.experiment_file.load import LARGEST_FILE, explain_syntax, locate_pr
 from pgtrial.experiment_file.position import Path as Place
 from pgtrial.experiment_file.position import format_path
 from pgtrial.experiment_file.values import Host as Address
+from pgtrial.fleet.node import TOKEN
 from pgtrial.hosts.base import LOCAL
 from pgtrial.knobs.values import Table
 from pgtrial.model.run import HOST_NAME
@@ -23,6 +29,7 @@ from pgtrial.safe_text import parse_toml
 MOST_HOSTS = 1000
 _EVERY = 5.0  # s between two looks at a list
 EXAMPLE = '[[host]] with name = "db1" and ssh = "ssh://me@db1"'
+OFFER_EXAMPLE = 'dask worker … --no-nanny --nthreads 1 --resources "host:db1=1"'
 
 
 class FleetHost(Table):
@@ -195,3 +202,58 @@ def _word(detail: Any) -> SpecProblem:
 def _refuse(source_name: str, problems: tuple[SpecProblem, ...]) -> SpecError:
     count = "1 error" if len(problems) == 1 else f"{len(problems)} errors"
     return SpecError(f'list of hosts "{source_name}" has {count}', problems=problems, source=source_name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A host that the worker at an ``address`` offers by a ``resource``, of which it has one."""
+
+    host: FleetHost
+    address: str
+    resource: str
+
+
+def find_offers(workers: Mapping[str, Mapping[str, object]]) -> tuple[dict[str, Offer], tuple[str, ...]]:
+    """The offers by name of the host, in the order of the names, and sentences about those that do not count;
+    ``workers`` is what the scheduler knows of each, by its address.
+    """
+    found: dict[str, Offer] = {}
+    told: list[str] = []
+    for address, worker in sorted(workers.items()):
+        for resource, count in _tokens(worker):
+            offer = _read(resource, address)
+            if offer is None:
+                told.append(f'worker {address} offers "{resource}", which is not host:NAME or host:NAME@ssh://….')
+            elif count != 1:
+                told.append(f"{offer.host.name} gets no blocks: worker {address} offers it {count:g} times, not once.")
+            elif offer.host.local and worker.get("nanny"):
+                told.append(
+                    f"{offer.host.name} gets no blocks: worker {address}, which runs on it, has a nanny, which would "
+                    "be at work while the host is measured. Start it with --no-nanny."
+                )
+            elif offer.host.name in found:
+                told.append(f"{offer.host.name} is offered by two workers; the one at {address} gets no blocks.")
+            else:
+                found[offer.host.name] = offer
+    return dict(sorted(found.items())), tuple(told)
+
+
+def fleet_of(offers: Sequence[Offer]) -> Fleet:
+    """As from a list of hosts; there is one at least."""
+    return Fleet(host=tuple(offer.host for offer in offers))
+
+
+def _tokens(worker: Mapping[str, object]) -> Iterator[tuple[str, float]]:
+    resources = worker.get("resources")
+    for resource, count in sorted(resources.items()) if isinstance(resources, dict) else ():
+        if resource.startswith(TOKEN):
+            yield resource, float(count)
+
+
+def _read(resource: str, address: str) -> Offer | None:
+    name, _, ssh = resource.removeprefix(TOKEN).partition("@")
+    try:
+        host = FleetHost(name=name, ssh=ssh) if ssh else FleetHost(name=name, local=True)
+    except ValidationError:
+        return None
+    return Offer(host=host, address=address, resource=resource)

@@ -29,10 +29,9 @@ from pgtrial.errors import ConnectError, PgTrialError, PreflightError, TargetErr
 from pgtrial.fleet.cluster import LostError
 from pgtrial.fleet.copies import TOLD, Copy
 from pgtrial.fleet.fence import to_its_end
-from pgtrial.fleet.hosts_file import Fleet, FleetHost, HostsList
+from pgtrial.fleet.hosts_file import OFFER_EXAMPLE, Fleet, FleetHost, HostsList, Offer, find_offers, fleet_of
 from pgtrial.fleet.machines import HostMachine
 from pgtrial.fleet.node import configure
-from pgtrial.fleet.offers import EXAMPLE, Offer, find_offers, fleet_of
 from pgtrial.fleet.tasks import run_block, say_patience, serve
 from pgtrial.hosts.clock import ClockOffset
 from pgtrial.safe_text import parse_json
@@ -686,5 +685,5 @@ def _unknown(host: str) -> TargetError:
 def _no_host(address: str) -> PreflightError:
     return PreflightError(
         f"no worker of {address} offers a host that pgtrial could use",
-        hint=f"Start a worker on a host with its name as a resource: {EXAMPLE} (docs/fleet.md).",
+        hint=f"Start a worker on a host with its name as a resource: {OFFER_EXAMPLE} (docs/fleet.md).",
     )

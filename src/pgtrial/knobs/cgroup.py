@@ -18,13 +18,17 @@ from pgtrial.knobs.cgroup_limits import (
     Device,
     controllers,
     describe,
+    find_lost_limit,
     is_own_group,
+    is_write_back,
+    lift,
+    limit,
     limit_files,
     needs_device,
     place_limits,
+    plan_write_back,
     to_enable,
 )
-from pgtrial.knobs.cgroup_write_back import find_lost_limit, is_write_back, lift, limit, plan_write_back
 from pgtrial.knobs.declaration import About, Acts, Among, EffectTiming, Lasting, Refusal, Rule, Shared
 from pgtrial.knobs.values import PerSecond, Size, Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
@@ -118,7 +122,7 @@ class CgroupTable(Table):
 
 class Cgroup(HostKnob):
     """The items of a change are "group", a directory, and names of files in it; or subtree_control, by its path; or
-    those of cgroup_write_back.py.
+    those of the write-back (``plan_write_back``).
     """
 
     name = "cgroup"

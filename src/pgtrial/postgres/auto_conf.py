@@ -81,7 +81,7 @@ def parse(content: bytes) -> tuple[Entry, ...]:
 
 def render(entries: Iterable[Entry]) -> bytes:
     """The file as ALTER SYSTEM writes it."""
-    lines = (f"{entry.name} = '{_escaped(entry.value)}'\n" for entry in entries)
+    lines = (f"{entry.name} = '{escaped(entry.value)}'\n" for entry in entries)
     return HEADER + "".join(lines).encode("latin-1")
 
 
@@ -131,5 +131,5 @@ def _unquoted(token: str) -> str:
     return re.sub(r"''|\\(?:(?P<octal>[0-7]{1,3})|(?P<other>.))", resolve, token[1:-1])
 
 
-def _escaped(value: str) -> str:
+def escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace("'", "''")

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from pgtrial.postgres.auto_conf import escaped
 from pgtrial.postgres.connect import connect
 from pgtrial.units import format_bytes
 
@@ -94,11 +95,7 @@ async def read_settings(conninfo: str, *, also: Iterable[str] = ()) -> dict[str,
 
 def render_settings(settings: Mapping[str, str]) -> str:
     """Text of a configuration file."""
-    return "".join(f"{name} = '{_quoted(value)}'\n" for name, value in settings.items())
-
-
-def _quoted(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("'", "''")
+    return "".join(f"{name} = '{escaped(value)}'\n" for name, value in settings.items())
 
 
 def find_mismatches(

@@ -34,6 +34,7 @@ from pgtrial.stats.crossover import fit_crossover, has_both_orders
 from pgtrial.stats.interval import NO_SPREAD, interval_about, mean_and_sd, ratio_of, t_interval, t_tail
 from pgtrial.stats.one_way import fit_one_way
 from pgtrial.stats.paired import compare_blocks, hodges_lehmann, sign_flip_p, signed_rank_interval
+from pgtrial.stats.slices import sd_interval
 
 Array = NDArray[np.float64]
 Method = Literal["means", "reml"]
@@ -186,7 +187,7 @@ def fit_hosts(
         position=position,
         hosts=_of_each(names, sizes, means, within, free, confidence=confidence),
         within=within,
-        within_interval=None if within is None else _within_interval(within, free, confidence=confidence),
+        within_interval=None if within is None else sd_interval(within, free, confidence=confidence),
         between=None if within is None else _between(means, sizes, within),
         between_interval=None
         if within is None
@@ -312,12 +313,6 @@ def _find_others(
         if largest > OTHER or left.size == FEWEST_HOSTS:
             return differences, tuple(p_values)
         left = np.delete(left, farthest)
-
-
-def _within_interval(within: float, free: int, *, confidence: float) -> Interval:
-    tail = (1 - confidence) / 2
-    low, high = (within * math.sqrt(free / float(chdtri(free, chance))) for chance in (tail, 1 - tail))
-    return Interval(low=low, high=high, confidence=confidence)
 
 
 def _between(means: Array, sizes: NDArray[np.intp], within: float) -> float:

@@ -5,11 +5,12 @@ import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.errors import StoreError
 from pgtrial.safe_files import read_file
-from pgtrial.store.journal_file import make_state_directory, state_directory
+from pgtrial.store.journal_file import check_owner, make_state_directory, state_directory
 
 ATTEMPTS = "attempts.jsonl"  # in the state directory
 _LONGEST = 100_000_000  # bytes that are read of it
@@ -17,10 +18,32 @@ _LONGEST = 100_000_000  # bytes that are read of it
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """The digest of an experiment when it was begun, and the number of earlier attempts; None: not noted yet then."""
+
+    digest: str
+    before: int | None
+
+
 def note_attempt(claim: str, *, digest: str, folder: Path, t: float) -> int | None:
     """Record that an experiment is begun; the number of earlier ones with the same claim, None if it is not known."""
-    known = _append({"t": t, "claim": claim, "digest": digest, "folder": str(folder)})
-    return None if known is None else _count(_lines(known), claim)
+    return _append({"t": t, "claim": claim, "digest": digest, "folder": str(folder)}, claim=claim)
+
+
+def find_attempts(folder: Path, t: float | None) -> tuple[Noted, ...]:
+    """What was noted of the experiment of a folder, which is known by the time ``t`` of its record, also in a copy, or
+    by its place; () where nothing was.
+
+    Of experiments that were begun in the same second, several may have been noted at one place.
+    """
+    place = str(folder.absolute())
+    return tuple(
+        Noted(digest=digest, before=before if isinstance(before := line.get("before"), int) else None)
+        for line in _read()
+        if isinstance(digest := line.get("digest"), str)
+        and (line.get("folder") == place or (t is not None and line.get("t") == t))
+    )
 
 
 def withdraw_attempt(t: float) -> None:
@@ -55,14 +78,17 @@ def first_attempt(claim: str) -> float | None:
 
 def _read() -> list[Mapping[str, object]]:
     try:
-        return _lines(read_file(state_directory() / ATTEMPTS, limit=_LONGEST))
+        check_owner(path := state_directory() / ATTEMPTS)
+        return _lines(read_file(path, limit=_LONGEST))
     except (OSError, ValueError, StoreError) as err:
         _log.info("attempts are not counted: %s", err)
         return []
 
 
-def _append(line: Mapping[str, object]) -> bytes | None:
-    """Add a line; what was there before, None where neither is possible."""
+def _append(line: Mapping[str, object], *, claim: str | None = None) -> int | None:
+    """Add a line, of an attempt at a ``claim`` with the number of earlier ones; that number, None where neither is
+    possible.
+    """
     try:
         state = make_state_directory()
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -71,11 +97,12 @@ def _append(line: Mapping[str, object]) -> bytes | None:
             known = file.read(_LONGEST) or b""
             # A line that was cut off, by a machine that went down, takes no other one with it.
             begin = b"\n" if known and not known.endswith(b"\n") else b""
-            file.write(begin + f"{json.dumps(line)}\n".encode())
+            before = 0 if claim is None else _count(_lines(known), claim)
+            file.write(begin + f"{json.dumps(line if claim is None else {**line, 'before': before})}\n".encode())
     except (OSError, StoreError) as err:
         _log.info("attempts are not counted: %s", err)
         return None
-    return known
+    return before
 
 
 def _lines(known: bytes) -> list[Mapping[str, object]]:

@@ -42,11 +42,6 @@ class Told(NamedTuple):
         """Requests that succeeded."""
         return self.counted + sum([count for _, count in self.latencies])
 
-    @property
-    def latency_sum(self) -> float:
-        """Of all whose latencies are known, in seconds."""
-        return sum([latency * count for latency, count in self.latencies]) + self.counted * (self.mean or 0.0)
-
 
 class LineError(Exception):
     """What is wrong with a line."""
@@ -67,6 +62,8 @@ def parse_line(line: str, *, needs_lag: bool = False, longest: float = LONGEST_I
         found = None
     if not isinstance(found, dict):
         raise LineError("it is no JSON object")
+    if not needs_lag and (told := _of_one(found)) is not None:
+        return told
     if found.get("ready") is True and "t" not in found:
         return READY
     t, seconds = _number(found, "t"), _number(found, "seconds", otherwise=0.0)
@@ -98,6 +95,20 @@ def parse_line(line: str, *, needs_lag: bool = False, longest: float = LONGEST_I
         counted=counted,
         mean=mean,
     )
+
+
+def _of_one(found: Mapping[str, Any]) -> Told | None:
+    """The commonest line, of one request that succeeded, in a third of the time that all checks take; None of another
+    one, also where something is wrong with it.
+    """
+    t, latency, retries = found.get("t"), found.get("latency"), found.get("retries", 0)
+    if type(t) is not float or type(latency) is not float or type(retries) is not int:
+        return None
+    if len(found) != 2 + ("retries" in found):
+        return None
+    if not (abs(t) < math.inf and 0 <= latency <= _LONGEST_LATENCY and 0 <= retries <= _MOST_REQUESTS):
+        return None
+    return Told(t, 0.0, ((latency, 1),), 0, None, retries)
 
 
 def _counted(found: Mapping[str, Any]) -> tuple[int, float | None]:

@@ -20,8 +20,7 @@ from pgtrial.store.journal_file import (
     open_journal,
     state_directory,
 )
-from pgtrial.store.journal_seal import is_broken, seal
-from pgtrial.store.journal_values import complete, forget_unneeded, shorten
+from pgtrial.store.journal_values import complete, forget_unneeded, is_broken, seal, shorten
 
 Found = TypeVar("Found")
 _OVER = tuple(outcome for outcome in Outcome if outcome is not Outcome.FAILED)

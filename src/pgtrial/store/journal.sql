@@ -27,7 +27,7 @@ CREATE TABLE entry (
     outcome           TEXT,                  -- how undoing ended; NULL and 'failed' are still to be undone
     text              TEXT NOT NULL DEFAULT '',
     ended             REAL,
-    seal              TEXT                   -- SHA-256 of the row without how undoing ended, see journal_seal.py
+    seal              TEXT                   -- SHA-256 of the row without how undoing ended, see journal_values.py
 ) STRICT;
 
 {long_values};

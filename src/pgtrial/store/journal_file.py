@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pgtrial.errors import StoreError
-from pgtrial.store.journal_seal import COLUMN, seal
+from pgtrial.store.journal_values import COLUMN, seal
 from pgtrial.store.journal_values import SCHEMA as LONG_VALUES
 from pgtrial.store.own_place import find_changeable
 from pgtrial.store.sqlite import connect, connect_to_read

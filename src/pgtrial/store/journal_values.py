@@ -1,15 +1,26 @@
-"""Long values of the journal's entries, as the catalogue of a database: each is stored once, by its digest, and only
-while an entry that refers to it is to be undone.
+"""How entries of the journal are kept: each with a seal, and its long values once.
 
-An entry is written again with each step that is noted of it, so what does not change with it stands elsewhere. The seal
-of an entry is over the digest, and the digest over the value.
+The seal is a checksum: what is undone is what was written, not what became of it on a disk. It protects from damage and
+not from people: whoever may write the journal may compute it.
+
+A long value, as the catalogue of a database, is stored by its digest, and only while an entry that refers to it is to
+be undone. An entry is written again with each step that is noted of it, so what does not change with it stands
+elsewhere. The seal of an entry is over the digest, and the digest over the value.
 """
 
 import hashlib
+import json
 import sqlite3
 import zlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+COLUMN = "seal"
+# All that says what is undone, where, and whose change it was; how undoing ended is added later.
+_SEALED = (
+    *("id", "t", "host", "boot_id", "folder", "run", "knob", "name", "old", "new", "old_text", "new_text", "got"),
+    *("owner_pid", "owner_start_ticks", "owner_boot_id"),
+)
 SHORT = 1000  # characters; longer values are stored by their digest
 _DIGEST = "sha256"  # an object with this key stands in an entry in place of a long value
 _LARGEST = 1 << 28  # bytes; more than a catalogue with a million objects has
@@ -27,6 +38,26 @@ _FORGET = """
         SELECT 1 FROM entry
         WHERE (outcome IS NULL OR outcome NOT IN ({outcomes})) AND (instr(old, digest) OR instr(new, digest)))
 """
+
+
+def seal_of(row: Mapping[str, Any]) -> str:
+    """SHA-256 of a row of the journal, in hexadecimal."""
+    return hashlib.sha256(json.dumps([row.get(name) for name in _SEALED]).encode()).hexdigest()
+
+
+def is_broken(row: Mapping[str, Any]) -> bool:
+    """Whether a row, which has a seal, is not as it was written."""
+    try:
+        return row.get(COLUMN) != seal_of(row)
+    except TypeError:  # bytes, where there were texts
+        return True
+
+
+def seal(db: sqlite3.Connection, number: int) -> None:
+    """Write the seal of an entry as it is now, within the transaction that changed it."""
+    row = db.execute("SELECT * FROM entry WHERE id = ?", (number,)).fetchone()
+    if row is not None:
+        db.execute(f"UPDATE entry SET {COLUMN} = ? WHERE id = ?", (seal_of(dict(row)), number))
 
 
 def shorten(db: sqlite3.Connection, values: Mapping[str, str]) -> dict[str, object]:

@@ -4,6 +4,7 @@ Values are those of minutes, in a short window of parts of a minute, which depen
 how sure their mean is, and the difference of two windows is that of two such means (Welch). All intervals of a table
 hold together in 95 of 100 comparisons, those of all tables of which sentences are made (``Comparison.told``) as well.
 They say by how much the windows differ beyond what the steps of each differ among themselves, and nothing about why.
+A window is best compared with the same hour and weekday, where the watch has it.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from pgtrial.collectors import blocking, server_views
-from pgtrial.watch.layout import HOUR, KINDS, MINUTE, SAMPLES, STATEMENTS, WAITS, retry_once
+from pgtrial.errors import SpecError, StoreError
+from pgtrial.watch.layout import DAY, HOUR, KINDS, MINUTE, SAMPLES, STATEMENTS, WAITS, retry_once
 from pgtrial.watch.rows import CONFIDENCE, Draft, Row, by_mean, by_quotient, finish, share_out
 from pgtrial.watch.series import (
     ACTIVE_NAME,
@@ -63,6 +65,7 @@ NAMED = (
 )
 BLOCKS, ROWS = ("pg_stat_database.blks_hit", "pg_stat_database.blks_read"), ("pg_stat_database.tup_returned",)
 GAUGES = (("memory available", "B", "proc_meminfo.MemAvailable"), ("connections", "", "pg_stat_database.numbackends"))
+_LEAST_READ = 0.75  # share of a window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,3 +310,27 @@ def _share(times: Array, total: float) -> float:
 def _never(steps: int) -> Counted:
     none = np.zeros(steps)
     return Counted(calls=none, times=none, rows=none, blocks=none, query="")
+
+
+def comparable_window(root: Path, b: Window) -> tuple[Window, str]:
+    """The window to compare ``b`` with, and in words which one that is. Raises SpecError where there is none."""
+    length = b.end - b.start
+    for back, words in (
+        (7 * DAY, "A is the same time a week before."),
+        (DAY, "A is the same time the day before: of a week before too little was read, and weekdays may differ."),
+        (length, "A is the time right before B: of the same time a day or a week before too little was read."),
+    ):
+        if back >= length and _is_read(root, found := Window(b.start - back, b.end - back)):
+            return found, words
+    raise SpecError(
+        f'"{root}" has nothing that {b} could be compared with: too little was read of the time before it',
+        hint="Name the other window: pgtrial compare-times FOLDER A B.",
+    )
+
+
+def _is_read(root: Path, window: Window) -> bool:
+    try:
+        with window_sums(root, window) as sums:
+            return float(np.mean(read_polls(sums) > 0)) >= _LEAST_READ
+    except StoreError:
+        return False

@@ -4,6 +4,7 @@ The mix is that of ``pgtrial workload``. The suspected cause is the arm; the siz
 incident cost. What no setting, index or script can answer gets no file, and is said.
 """
 
+import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,13 +12,18 @@ from pathlib import Path
 from typing import Any, LiteralString
 
 from pgtrial.collectors.sessions import shown_query
+from pgtrial.errors import PreflightError, SpecError
 from pgtrial.experiment_file.arms import find_fault
 from pgtrial.experiment_file.generate import file_text, typed_text
 from pgtrial.knobs.postgresql import POSTGRESQL
-from pgtrial.postgres.settings import Setting
+from pgtrial.postgres.connect import as_answered, fetch
+from pgtrial.postgres.existing.address import find_server
+from pgtrial.postgres.programs import OLDEST_MAJOR
+from pgtrial.postgres.settings import Setting, read_settings
 from pgtrial.safe_text import make_visible
 from pgtrial.units import format_bytes, format_share, parse_bytes
 from pgtrial.watch.compare import Comparison
+from pgtrial.watch.folder import Mark
 from pgtrial.watch.series import TIME_NAME
 from pgtrial.watch.words import Pointer, Suspicion
 from pgtrial.workloads.production.draws import name_of, quote
@@ -54,6 +60,9 @@ _NO_ANSWER = {
     Suspicion.LOAD: "more load is no change of the server; more clients in [workload] show what it holds",
 }
 _LEAST_MARGIN, _MOST_MARGIN, _USUAL_MARGIN = 0.02, 0.3, 0.05
+_TYPED = "the command"  # that names the server
+# Without a literal: the server remembers it as a statement of the database, and what is drawn for it has to work.
+_VERSION, _DATABASE = "SHOW server_version_num", "SELECT current_database()"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,3 +231,32 @@ def write_order(root: Path, asked: Sequence[Question]) -> Iterator[tuple[Path, s
             yield root / name, text
         if each.text:
             yield root / f"{each.name}.toml", each.text
+
+
+def read_facts(dsn: str, caller: Mapping[str, str], mark: Mark) -> Facts:
+    """Only reads. Raises ConnectError, TargetError, SpecError where it is not the database that was watched, and
+    PreflightError where its version is too old for an experiment.
+    """
+    return asyncio.run(_read(dsn, caller, mark))
+
+
+async def _read(dsn: str, caller: Mapping[str, str], mark: Mark) -> Facts:
+    address = await find_server(dsn, database=None, caller=caller, typed=_TYPED)
+    conninfo = address.conninfo()
+    with as_answered():
+        ((version,),) = await fetch(conninfo, _VERSION)
+        ((database,),) = await fetch(conninfo, _DATABASE)
+        if database != mark.database:
+            raise SpecError(
+                f'--server is database "{database}", and the watch is of "{mark.database}"',
+                hint="Name the database that was watched: its mix is what the question is about.",
+            )
+        if int(version) // 10000 < OLDEST_MAJOR:
+            raise PreflightError(
+                f"the server is PostgreSQL {int(version) // 10000}; the oldest that experiments know is {OLDEST_MAJOR}",
+                hint="Its windows can be compared all the same: pgtrial compare-times.",
+            )
+        settings = await read_settings(conninfo)
+        categories = {str(name).lower(): str(category) for name, category in await fetch(conninfo, CATEGORIES)}
+        leading = frozenset((str(a), str(b), str(c)) for a, b, c in await fetch(conninfo, LEADING))
+    return Facts(major=int(version) // 10000, settings=settings, categories=categories, leading=leading)

@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from pgtrial.errors import PgTrialError, SpecError, TargetError
-from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import Mark, open_folder
 from pgtrial.watch.openmetrics import Textfile
 from pgtrial.watch.reach import Reached, reach
 from pgtrial.watch.recorder import Recorder
+from pgtrial.watch.sums import COUNTERS
 from pgtrial.watch.watcher import FIRST_PAUSE, LONGEST_PAUSE, Options, Tell, Watcher, leave
 
 

@@ -11,6 +11,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from pgtrial.collectors import WATCHED
+from pgtrial.collectors.base import ExtensionCollector
+from pgtrial.model.metric import MetricKind
 from pgtrial.store import parquet
 from pgtrial.watch.layout import HOUR, MINUTE, SAMPLES, STATEMENTS, WAITS
 
@@ -119,6 +122,12 @@ _ADDED = {
     + ", max(query) AS query",
 }
 _ORDER = {SAMPLES: "metric, object, t", WAITS: "ALL", STATEMENTS: "queryid, t"}
+COUNTERS: tuple[tuple[str, float], ...] = tuple(
+    (metric.name, LONGEST if isinstance(each, ExtensionCollector) else LONGEST_OFTEN)
+    for each in WATCHED
+    for metric in each.metrics
+    if metric.kind is MetricKind.COUNTER
+)
 
 
 def merge(kind: str, files: Sequence[Path], out: Path) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 from pgtrial.errors import SpecError, StoreError
 from pgtrial.units import parse_duration
 from pgtrial.watch import sums
-from pgtrial.watch.counters import COUNTERS
 from pgtrial.watch.folder import minutes_of_day
 from pgtrial.watch.layout import (
     DAY,
@@ -185,7 +184,7 @@ def _sum_anew(root: Path, hour: int, kind: str, found: Look, place: Path, *, win
         out,
         readings=[root.joinpath(*hour_parts(each), name) for each in around for name in names[each][0]],
         samples=[root.joinpath(*hour_parts(each), name) for each in around for name in names[each][1]],
-        counters=COUNTERS,
+        counters=sums.COUNTERS,
         step=step,
         end=end,
     )

@@ -163,8 +163,7 @@ def _alarms(place: ServedFolder) -> dict[str, Any]:
 
 
 def _page(place: ServedFolder, window: str, now: float) -> str:
-    from pgtrial.watch.comparable import comparable_window
-    from pgtrial.watch.compare import compare
+    from pgtrial.watch.compare import comparable_window, compare
     from pgtrial.watch.folder import read_mark
     from pgtrial.watch.page import render_times
     from pgtrial.watch.windows import parse_window

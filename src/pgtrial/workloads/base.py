@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 
@@ -16,7 +17,8 @@ class Results:
     seconds. ``good_ends`` are statuses beside 0 that say no more than that it was told to end.
 
     One that ``ends_itself`` is not told to end, and one that ``begins_silently`` works from its start on. ``left``
-    reads the lines that it has written into a file by its end; it raises LineError.
+    reads the lines that it has written into a file by its end; it raises LineError. What ``is_noise`` of its standard
+    error is passed over.
     """
 
     seconds: float
@@ -28,22 +30,24 @@ class Results:
     ends_itself: bool = False
     begins_silently: bool = False
     left: Callable[[], Iterator[str]] | None = None
+    is_noise: Callable[[str], bool] = lambda _line: False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generator:
     """One process of a load generator.
 
-    ``argv_tail`` follows the program's name, which is that of all generators, or its own ``program``. The environment
-    (PGHOST and the like) locates the server; ``environment`` is added to it. ``scenario_names`` are in the order of
-    pgbench's script numbers. It starts in ``directory``, where its ``scripts`` (text by name of the file) have to be,
-    and where the names of its logs begin with ``log_prefix`` and a dot or an underscore; None if it writes no log.
+    ``argv_tail`` follows the ``program``. The environment (PGHOST and the like) locates the server; ``environment`` is
+    added to it. ``scenario_names`` are in the order of pgbench's script numbers. It starts in ``directory``, where its
+    ``scripts`` (text by name of the file) have to be, and where the names of its logs begin with ``log_prefix`` and a
+    dot or an underscore; None if it writes no log.
     ``groups`` are directories of control groups in which it starts.
     ``results``: it keeps no log and ends by no clock of its own. ``machine`` is the number of the machine on which it
     runs, where the load comes from others; its directory is there until its logs have been ``reduced``, and their sums
     fetched.
     """
 
+    program: Path | str  # a name is looked up as a shell does
     argv_tail: tuple[str, ...]
     environment: Mapping[str, str]
     scenario_names: tuple[str, ...]
@@ -52,7 +56,6 @@ class Generator:
     log_prefix: str | None
     scripts: Mapping[str, str] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
-    program: str = ""
     results: Results | None = None
     machine: int | None = None
     reduced: bool = False

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pgtrial.errors import SpecError, SpecProblem, WorkloadError
-from pgtrial.experiment_file.command_checks import PLACEHOLDER
+from pgtrial.experiment_file.command_checks import PLACEHOLDER, commands_of
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.result_formats import FORMATS
 from pgtrial.experiment_file.workload_table import COMMAND, WorkloadTable
@@ -46,19 +46,16 @@ def files_of(experiment: Experiment, folder: Path) -> dict[str, str]:
     """
     found, problems = {}, []
     adapter = BY_NAME[experiment.workload.results]
+    words = [word for _, command in commands_of(experiment) for word in command]
     for index, file in enumerate(experiment.workload.files):
         text, problem = read_script(file, folder, path=f"workload.files[{index}]")
         found[Path(file).name] = text
-        if problem is None and (said := adapter.objection(file, text)):
+        if problem is None and (said := adapter.objection(file, text, words)):
             problem = SpecProblem(path=f"workload.files[{index}]", message=f'"{file}": {said}')
         problems += [problem] if problem is not None else []
     if problems:
         raise SpecError(problems[0].message, problems=tuple(problems))
     return found
-
-
-def program_of(workload: WorkloadTable) -> Path:
-    return Path(workload.command[0])
 
 
 def plan_command(
@@ -116,6 +113,7 @@ def plan_command(
             good_ends=adapter.good_ends,
             ends_itself=adapter.ends_itself,
             begins_silently=adapter.begins_silently,
+            is_noise=adapter.is_noise,
             left=None if adapter.left is None else partial(_read_left, Path(directory), adapter.left),
         ),
     )

@@ -13,7 +13,7 @@ from typing import Any
 from pgtrial.design.levels import ScenarioShare, split_clients
 from pgtrial.errors import PreflightError
 from pgtrial.hosts.base import Host
-from pgtrial.model.file_job import FileJob
+from pgtrial.model.arm import FileJob
 from pgtrial.model.histogram import fine_bucket_of
 from pgtrial.model.run import LoadLevel
 from pgtrial.workloads.base import Generator, Output, Progress, Summary, Work, derive_seed
@@ -70,6 +70,7 @@ def plan_jobs(
     jobs: Sequence[FileJob],
     level: LoadLevel,
     *,
+    program: Path,
     seconds: int,
     files: str,
     directory: str,
@@ -84,6 +85,7 @@ def plan_jobs(
     """
     return tuple(
         Generator(
+            program=program,
             argv_tail=(
                 *_job(job, clients, files),
                 *_REPORT[:1],

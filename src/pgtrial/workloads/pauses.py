@@ -11,10 +11,10 @@ from pgtrial.errors import SpecProblem
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.knobs.workload import PAUSES, SCRIPTS, VARIABLES, WORKLOAD
 from pgtrial.model.arm import Arm
+from pgtrial.workloads.meta_commands import find_client_pauses
 from pgtrial.workloads.scenarios import read_arm_scripts, scenarios_of
 from pgtrial.workloads.sql_tree import parse_statement
 from pgtrial.workloads.statements import read_statements, set_variables
-from pgtrial.workloads.stretch import find_client_pauses
 
 _FUNCTIONS = re.compile(r"\bpg_sleep(?:_for|_until)?\b", re.IGNORECASE)
 _SECONDS = "pg_sleep"  # its argument is a number of them; those of the others are an interval and a time

@@ -42,6 +42,7 @@ def plan_generators(
     scenarios: Sequence[Scenario],
     level: LoadLevel,
     *,
+    program: Path,
     workload: WorkloadTable,
     seconds: int,
     cpus: int,
@@ -68,6 +69,7 @@ def plan_generators(
         _generator(
             name,
             group,
+            program=program,
             clients=count,
             rate=rate,
             workload=workload,
@@ -86,6 +88,7 @@ def _generator(
     name: str,
     scenarios: tuple[Scenario, ...],
     *,
+    program: Path,
     clients: int,
     rate: Decimal | None,
     workload: WorkloadTable,
@@ -124,6 +127,7 @@ def _generator(
         # The weight is always given: pgbench takes what follows the last "@", also one in a name.
         argv.append(f"{script_option(scenario)}@{weight}")
     return Generator(
+        program=program,
         argv_tail=tuple(argv),
         environment={**_ENVIRONMENT, NAME: f"{LOAD}{name}"},
         scenario_names=tuple(scenario.name for scenario in scenarios),

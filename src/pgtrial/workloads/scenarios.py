@@ -1,10 +1,10 @@
-"""The scenarios of an experiment: the script of each, and the set-up SQL they need.
+"""The scenarios of an experiment: the script of each, the set-up SQL they need, and the extensions it creates.
 
 The predefined mixes are pgbench scripts in ``mixes/``, one folder per mix and one file per scenario.
 """
 
 import io
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,8 +18,9 @@ from pgtrial.knobs.workload import PAUSES, SCRIPTS, VARIABLES, WORKLOAD
 from pgtrial.model.arm import Arm
 from pgtrial.safe_files import open_file
 from pgtrial.units import format_bytes
-from pgtrial.workloads.data_files import explain_no_sql
-from pgtrial.workloads.stretch import stretch_pauses
+from pgtrial.workloads.data_files import data_files, explain_no_sql
+from pgtrial.workloads.meta_commands import stretch_pauses
+from pgtrial.workloads.psql_script import extensions_in
 
 _MIXES = Path(__file__).with_name("mixes")
 _READS_AND_WRITES = {"read": 0.7, "insert": 0.2, "update": 0.1}
@@ -199,3 +200,28 @@ def read_script(file: str, folder: Path, *, path: str) -> tuple[str, SpecProblem
     except (OSError, UnicodeDecodeError) as err:
         reason = err.strerror if isinstance(err, OSError) else "it is not UTF-8 text"
         return "", SpecProblem(path=path, message=f'cannot read "{folder / file}": {reason}')
+
+
+def find_extensions(experiment: Experiment, arms: Sequence[Arm], folder: Path) -> Mapping[str, str]:
+    """Where each is created, by its name: a file's name, or a key of the experiment file.
+
+    ``folder`` is where relative names begin. Raises SpecError if a file cannot be read.
+    """
+    found: dict[str, str] = {}
+    for file in data_files(experiment, folder):
+        found |= dict.fromkeys(sorted(file.extensions - found.keys()), file.name)
+    if experiment.dataset.setup is not None:
+        name, text = setup_sql(experiment, folder)[0]
+        found |= dict.fromkeys(sorted(extensions_in(text) - found.keys()), name)
+    for arm in arms:
+        created = {name for name in arm.knobs.get("extensions", {}).get("create", "").split(", ") if name}
+        in_sql = extensions_in(arm.knobs.get("sql", {}).get("apply", ""))
+        found |= dict.fromkeys(sorted(created - found.keys()), arm.origin("extensions", "create"))
+        found |= dict.fromkeys(sorted(in_sql - found.keys()), arm.origin("sql", "apply"))
+    return found
+
+
+def say_lacking(lacking: Mapping[str, str]) -> str:
+    """ "has no extension "hypopg", which setup.sql creates": of those that ``find_extensions`` has found."""
+    listed = ", ".join(f'"{name}", which {where} creates' for name, where in lacking.items())
+    return f"has no extension {listed}"

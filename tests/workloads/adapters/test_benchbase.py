@@ -52,6 +52,6 @@ def test_another_file_is_none_of_it(text):
     ],
 )
 def test_a_configuration_with_figures_that_would_be_wrong_is_refused(old, new, why):
-    assert benchbase.objection("tpcc.xml", CONFIGURATION) == ""
-    assert why in benchbase.objection("tpcc.xml", CONFIGURATION.replace(old, new))
-    assert benchbase.objection("notes.txt", "anything") == ""
+    assert benchbase.objection("tpcc.xml", CONFIGURATION, ()) == ""
+    assert why in benchbase.objection("tpcc.xml", CONFIGURATION.replace(old, new), ())
+    assert benchbase.objection("notes.txt", "anything", ()) == ""

@@ -41,3 +41,11 @@ def test_it_is_called_with_what_it_needs():
 def test_another_text_is_no_line_of_it(line):
     with pytest.raises(LineError, match="none that go-tpc prints"):
         go_tpc.translator({})(line)
+
+
+def test_how_many_processors_it_takes_is_no_word_of_trouble():
+    is_noise = go_tpc.ADAPTER.is_noise
+
+    assert is_noise("maxprocs: Leaving GOMAXPROCS=2: CPU quota undefined")
+    assert is_noise("2026/12/01 14:03:18 maxprocs: Leaving GOMAXPROCS=2: CPU quota undefined")
+    assert not is_noise("[2026-12-01 14:14:01] run worker 1 stopped due to timeout after 1 iterations")

@@ -169,17 +169,13 @@ def tell_why(
     risen = tell_statements(times or {})
     sentences += [risen] if risen is not None else []
     mine = [change for change in plans if change.arm == arm]
-    sentences += [change.text for change in sorted(mine, key=_size, reverse=True)[:NAMED_PLANS]]
+    sentences += [change.text for change in sorted(mine, key=lambda change: change.size, reverse=True)[:NAMED_PLANS]]
     if evidence.control is not None:
         labels = {level.index: name_level(level) for level in evidence.levels}
         chosen = [limit for limit in limits if limit.arm in (arm, evidence.control.name)]
         sentences += what_changed(chosen, evidence.control.name, labels=labels)
     sentences += tell_proofs(limits, proofs)
     return message("sentences", parts=tuple(sentences)) if sentences else None
-
-
-def _size(change: PlanChange) -> float:
-    return abs((change.seconds or 0.0) - (change.control_seconds or 0.0))
 
 
 def _tell_difference(split: BudgetDifference, statements: Statements) -> Message:

@@ -19,7 +19,7 @@ from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_level
 from pgtrial.findings.record import Estimate
 from pgtrial.findings.storage import FileFact, FileLimit, FileThresholds, FileUse
-from pgtrial.model.file_job import FileJob
+from pgtrial.model.arm import FileJob
 from pgtrial.model.run import LoadLevel
 
 HIT = 0.05  # share of what is read, up to which the device's part says nothing

@@ -8,7 +8,7 @@ from pgtrial.analysis.effects.attempts import count_failed
 from pgtrial.analysis.effects.estimate import compare_when_due, read_step, value_of
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
-from pgtrial.experiment_file.acceptance_table import AcceptanceTable
+from pgtrial.experiment_file.cause_tables import AcceptanceTable
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.questions import Acceptance
 from pgtrial.findings.record import ALL, Estimate

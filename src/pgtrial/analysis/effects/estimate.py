@@ -12,7 +12,7 @@ from pgtrial.analysis.effects.attempts import find_excess
 from pgtrial.analysis.effects.claim import Claim, claims_of
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import STEP, Values
-from pgtrial.analysis.slices import LATENCY, THROUGHPUT, Series
+from pgtrial.analysis.slices import told_by
 from pgtrial.findings.findings import Effect, SingleRuns
 from pgtrial.findings.record import ALL
 from pgtrial.model.arm import Arm
@@ -231,19 +231,6 @@ def compare_metric(
     return comparison
 
 
-def _told_by(evidence: Evidence, metric: str) -> tuple[Series, float] | None:
-    """The series of the slices that tells of a metric, and the sign with which it does; None where none tells.
-
-    Percentiles change as the mean latency does, for all that slices tell of them. At a fixed rate throughput says
-    nothing of latencies; in a closed loop it is their inverse, as older rules had it everywhere.
-    """
-    load = evidence.load
-    if metric in load.times:
-        return (LATENCY, 1.0) if evidence.rules.reads_latencies else (THROUGHPUT, -1.0)
-    is_speed = metric in {each.name for each in (load.throughput, load.bandwidth) if each is not None}
-    return (THROUGHPUT, 1.0) if is_speed else None
-
-
 def read_step(values: Values, runs: Sequence[int], key: tuple[str, str | None, int | str]) -> float:
     """Log ratio by which what ``key`` names may be off in these runs because latencies were told in steps; 0.0 where
     steps do not matter.
@@ -280,7 +267,7 @@ def read_late(evidence: Evidence, values: Values, arm: str, metric: str) -> Late
     """What comes later of a metric than in the arms' own turns; None where they did not take turns, where slices do not
     tell of the metric, or by older rules.
     """
-    rules, pairs, told = evidence.rules, evidence.pairs(arm), _told_by(evidence, metric)
+    rules, pairs, told = evidence.rules, evidence.pairs(arm), told_by(evidence, metric)
     if not rules.bears_late or told is None or not any(run.slices for _, run in pairs):
         return None
     series, sign = told
@@ -303,7 +290,7 @@ def read_late(evidence: Evidence, values: Values, arm: str, metric: str) -> Late
 
 def _read_turns(evidence: Evidence, values: Values, arm: str, metric: str) -> Turns | None:
     """How the slices of the arm and the control begin; None as for ``read_late``."""
-    told = _told_by(evidence, metric)
+    told = told_by(evidence, metric)
     if not evidence.rules.bears_fade or evidence.is_duet or told is None:
         return None
     series, sign = told
@@ -420,23 +407,30 @@ def mark_sure(evidence: Evidence, estimated: Sequence[Estimated]) -> tuple[Estim
     """
     claims = {(evidence.hypothesis_arm, each.metric.name, each.scenario, ALL) for each in claims_of(evidence)}
     candidates = {arm.name for arm in evidence.candidates}
-    chances: list[float | None] = []
+    chances: dict[tuple[str, str, str | None, int | str], float | None] = {}
     for one in estimated:
-        effect = one.effect
-        is_claim = effect.key in claims
-        if is_claim or effect.arm not in candidates or one.comparison.is_anytime:
-            chances.append(None)
+        effect, key = one.effect, _key_of(evidence, one.effect)
+        if key in chances:
+            continue
+        if key in claims or effect.arm not in candidates or one.comparison.is_anytime:
+            chances[key] = None
         elif effect.decision is Decision.INCONCLUSIVE:
-            chances.append(1.0)
+            chances[key] = 1.0
         else:
             test = equivalence_p if effect.decision is Decision.EQUIVALENT else beyond_p
-            chances.append(test(one.comparison, bounds=evidence.rules.log_bounds(effect.margin)))
+            chances[key] = test(one.comparison, bounds=evidence.rules.log_bounds(effect.margin))
+    adjusted = dict(zip(chances, holm(list(chances.values())), strict=True))
     return tuple(
         replace(one, effect=one.effect.model_copy(update={"sure": True}))
-        if p is not None and p <= 1 - one.comparison.confidence
+        if (p := adjusted[_key_of(evidence, one.effect)]) is not None and p <= 1 - one.comparison.confidence
         else one
-        for one, p in zip(estimated, holm(chances), strict=True)
+        for one in estimated
     )
+
+
+def _key_of(evidence: Evidence, effect: Effect) -> tuple[str, str, str | None, int | str]:
+    """What an effect is of: the only load level is all load there is."""
+    return (effect.arm, effect.metric, effect.scenario, effect.load_level if len(evidence.levels) > 1 else ALL)
 
 
 # What would have been concluded from one run per arm: the blocks of the experiment, each taken alone.

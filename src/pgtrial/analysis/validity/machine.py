@@ -24,8 +24,10 @@ from pgtrial.model.fingerprint import (
     THERMAL,
     WAL_FREE,
     WAL_SIZE,
+    Lost,
+    LostFlushes,
+    read_flushes,
 )
-from pgtrial.model.flushes import Lost, LostFlushes, read_flushes
 from pgtrial.model.run import RunRow
 
 OTHERS_SHARE = 0.03  # of the CPU time of the machine

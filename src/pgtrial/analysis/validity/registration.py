@@ -13,6 +13,7 @@ from pgtrial.model.rules import RULES
 from pgtrial.safe_files import read_file
 from pgtrial.safe_text import parse_json
 from pgtrial.store import layout
+from pgtrial.store.attempts import find_attempts
 from pgtrial.store.plans import (
     ATTEMPTS,
     ATTEMPTS_DIGEST,
@@ -38,7 +39,9 @@ def check_registration(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield caveat("post-hoc.no-record")
         return
     rules = int(evidence.meta.get("rules", 1))
-    if rules == 1 or (rules < REGISTERED and PLAN not in evidence.meta):
+    if not _is_as_noted(evidence):
+        yield caveat("post-hoc.noted")
+    elif rules == 1 or (rules < REGISTERED and PLAN not in evidence.meta):
         yield caveat("unregistered", rules=rules)
     elif not _is_as_registered(evidence, rules):
         yield caveat("post-hoc")
@@ -81,6 +84,14 @@ def _is_as_registered(evidence: Evidence, rules: int) -> bool:
     folder = evidence.folder / layout.FILES
     return recorded == register(experiment, evidence.arms, rules=rules, contents=contents).digest and all(
         _has_digest(folder, name, str(digest)) for name, digest in contents.items() if not name.startswith(LOADED_DATA)
+    )
+
+
+def _is_as_noted(evidence: Evidence) -> bool:
+    """Whether digest and number of attempts are those that were noted outside of the folder, if this machine did."""
+    noted = find_attempts(evidence.folder, evidence.created)
+    return not noted or any(
+        each.digest == evidence.meta.get(DIGEST) and each.before in (None, evidence.attempts_before) for each in noted
     )
 
 

@@ -19,9 +19,8 @@ from pgtrial.findings.record import ALL
 from pgtrial.knobs.pgbouncer import PGBOUNCER, pool_size
 from pgtrial.knobs.workload import COMMAND as COMMAND_KEY
 from pgtrial.knobs.workload import SCRIPTS, VARIABLES, WORKLOAD
-from pgtrial.model.arm import Arm
+from pgtrial.model.arm import Arm, FileJob
 from pgtrial.model.caveat import Severity
-from pgtrial.model.file_job import FileJob
 from pgtrial.model.histogram import bucket_value
 from pgtrial.model.metrics import (
     CHECKPOINTS,

@@ -1,20 +1,23 @@
 """Checks of the environment: settings, machine, hosts, and caveats noted while measuring."""
 
 import re
-from collections.abc import Iterable, Iterator
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
 
 from pgtrial.analysis.effects.hosts import name_others
+from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.analysis.validity.machine import in_runs
-from pgtrial.analysis.world.build import find_build_differences
 from pgtrial.analysis.world.fingerprint import DifferenceKind, FactDifference, compare_facts
 from pgtrial.analysis.world.settings import ABSENT, find_hidden, find_of_server, find_undeclared
 from pgtrial.findings.caveat import CaveatFinding, caveat
 from pgtrial.findings.findings import Difference, PlacedValue
 from pgtrial.findings.message import Message, message
+from pgtrial.model.arm import Arm
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import IS_FLEET
 from pgtrial.stats.hosts import FEWEST_TO_PREDICT
+from pgtrial.units import read_count
 
 # Settings of a cluster or of a build that are no part of what a version is, and that cost or give throughput.
 _OF_BUILD = frozenset(
@@ -28,6 +31,23 @@ _CODES = {
     DifferenceKind.WITHIN: "fingerprint-changed",
     DifferenceKind.HOSTS: "hosts-differ",
 }
+_CONFIGURED, _FLAGS, _SERVER = "PostgreSQL/configured with", "PostgreSQL/compiler flags", "PostgreSQL/version"
+# Feature to the option of configure that asks for it. Sources: configure --help of PostgreSQL 15 to 18, and its release
+# notes: ICU is built in unless asked not to from 16 on.
+_FEATURES = {
+    "JIT (LLVM)": "llvm",
+    "ICU": "icu",
+    "LZ4": "lz4",
+    "Zstandard": "zstd",
+    "io_uring": "liburing",
+    "NUMA": "libnuma",
+    "assertions": "cassert",
+    "OpenSSL": "openssl",
+}
+_ICU_BY_DEFAULT = 16
+_LEVEL = re.compile(r"-O(\w*)")
+
+WITH, WITHOUT = "with", "without"
 
 
 def check_settings(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -134,3 +154,41 @@ def check_hosts(assessment: Assessment) -> Iterator[CaveatFinding]:
         yield caveat("few-hosts", count=len(found.hosts), fewest=FEWEST_TO_PREDICT)
     if others := name_others(found.hosts):
         yield caveat("other-effect-on-host", hosts=others)
+
+
+def find_build_differences(evidence: Evidence) -> dict[str, dict[str, str]]:
+    """Feature to arm to "with" or "without", or to a value, where not all arms have the same.
+
+    A build that does not say how it was configured, as one by meson, is not compared in that.
+    """
+    by_arm = {arm.name: build for arm in evidence.arms if (build := _build_of(evidence, arm))}
+    names = dict.fromkeys(name for build in by_arm.values() for name in build)
+    found = {name: {arm: build[name] for arm, build in by_arm.items() if name in build} for name in names}
+    return {name: values for name, values in found.items() if len(set(values.values())) > 1}
+
+
+def _build_of(evidence: Evidence, arm: Arm) -> dict[str, str]:
+    """How the server of an arm was built, by its first valid run that tells."""
+    for run in evidence.runs_of(arm.name):
+        facts = evidence.fingerprints.get(run.id, {})
+        if run in evidence.valid and facts.get(_CONFIGURED):
+            return _read(facts)
+    return {}
+
+
+def _read(facts: Mapping[str, str]) -> dict[str, str]:
+    try:
+        words = shlex.split(facts[_CONFIGURED])
+    except ValueError:
+        return {}
+    options = {word.partition("=")[0]: word for word in words}
+    major = read_count(facts.get(_SERVER, "").partition(".")[0])
+    build = {}
+    for feature, option in _FEATURES.items():
+        asked = any(f"--{way}-{option}" in options for way in ("with", "enable")) or f"--with-ssl={option}" in words
+        refused = any(f"--{way}-{option}" in options for way in ("without", "disable"))
+        by_default = option == "icu" and major is not None and major >= _ICU_BY_DEFAULT
+        build[feature] = WITH if not refused and (asked or by_default) else WITHOUT
+    if levels := _LEVEL.findall(facts.get(_FLAGS, "")):
+        build["optimization"] = f"-O{levels[-1]}"
+    return build

@@ -7,8 +7,7 @@ from pgtrial.engine.disturbances.base import Disturbance, Situation
 from pgtrial.engine.fingerprint.limits import UNLIMITED
 from pgtrial.hosts.linux.flushes import IN_MEMORY
 from pgtrial.model.caveat import Severity
-from pgtrial.model.fingerprint import FREE, SIZE, SWAP_USED, WAL_FREE, WAL_SIZE
-from pgtrial.model.flushes import read_flushes
+from pgtrial.model.fingerprint import FREE, SIZE, SWAP_USED, WAL_FREE, WAL_SIZE, read_flushes
 from pgtrial.units import format_bytes, format_percent
 
 SWAP_BYTES = 64 * 1024**2

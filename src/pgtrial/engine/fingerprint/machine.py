@@ -12,8 +12,7 @@ from pgtrial.hosts.linux.flushes import lost_flushes
 from pgtrial.hosts.linux.mounts import existing, mount_of
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.block_device import find_queues
-from pgtrial.model.fingerprint import FREE, SIZE, WAL_FREE, WAL_SIZE
-from pgtrial.model.flushes import flush_facts
+from pgtrial.model.fingerprint import FREE, SIZE, WAL_FREE, WAL_SIZE, flush_facts
 from pgtrial.units import format_bytes
 
 _CPU = "/sys/devices/system/cpu"

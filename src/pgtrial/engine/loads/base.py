@@ -27,10 +27,8 @@ from pgtrial.workloads.scenarios import read_arm_scripts, scenarios_of
 
 
 class Load(Protocol):
-    """The load of an experiment. ``program`` generates it; ``output`` parses what that prints."""
+    """The load of an experiment. ``output`` parses what its generators print."""
 
-    @property
-    def program(self) -> Path: ...
     @property
     def output(self) -> Output: ...
     @property

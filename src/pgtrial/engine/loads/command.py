@@ -34,7 +34,7 @@ from pgtrial.store.command_line import parse_line
 from pgtrial.store.transactions import CommandLog, LoadLog
 from pgtrial.units import format_bytes, format_duration
 from pgtrial.workloads.base import Generator, Output
-from pgtrial.workloads.command import OUTPUT, plan_command, program_of
+from pgtrial.workloads.command import OUTPUT, plan_command
 from pgtrial.workloads.standstill import FIRST, Standstill, StandstillFinding, judge_standstill, plan_stops
 
 _TRIAL = 1.0  # s
@@ -164,10 +164,6 @@ class CommandLoad:
     tried: set[tuple[object, ...]] = field(default_factory=set, init=False)  # server versions, and what was tried there
 
     @property
-    def program(self) -> Path:
-        return program_of(self.workload)
-
-    @property
     def output(self) -> Output:
         return OUTPUT
 
@@ -178,7 +174,7 @@ class CommandLoad:
         return frozenset((WORKLOAD, key) for key in arm.knobs.get(WORKLOAD, {}) if key in (COMMAND_KEY, CLIENTS))
 
     def facts(self) -> Mapping[str, str]:
-        return {"load generator/program": str(self.program)}
+        return {"load generator/program": self.workload.command[0]}
 
     async def try_out(self, arm: Arm, server: RunningServer) -> None:
         """Let the program work for a second on each server version, as the arm has it."""
@@ -264,7 +260,6 @@ class CommandLoad:
     async def _run(self, generator: Generator, server: RunningServer, conduct: Conduct | None = None) -> LoadOutcome:
         return await run_generators(
             self.here,
-            self.program,
             [generator],
             environment=server.environment,
             account=self.account,

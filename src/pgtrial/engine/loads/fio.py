@@ -29,10 +29,6 @@ class FioLoad:
     target: HostTarget
 
     @property
-    def program(self) -> Path:
-        return self.fio.path
-
-    @property
     def output(self) -> Output:
         return OUTPUT
 
@@ -58,7 +54,7 @@ class FioLoad:
         for job in arm.jobs:
             try:
                 await self._host.run(
-                    [self.program, *trial_argv(job, server.directories[0])], account=self.account, directory=Path("/")
+                    [self.fio.path, *trial_argv(job, server.directories[0])], account=self.account, directory=Path("/")
                 )
             except HostCommandError as err:
                 said = "; ".join(OUTPUT.find_errors("", err.detail)) or err.detail
@@ -110,6 +106,7 @@ class FioLoad:
         return plan_jobs(
             arm.jobs,
             level,
+            program=self.fio.path,
             seconds=seconds,
             files=server.directories[0],
             directory=str(directory),

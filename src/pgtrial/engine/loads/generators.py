@@ -83,7 +83,6 @@ async def _look_at_none(_processes: Sequence[HostProcess]) -> None:
 
 async def run_generators(
     host: Host,
-    program: Path,
     generators: Sequence[Generator],
     *,
     environment: Mapping[str, str],
@@ -96,7 +95,7 @@ async def run_generators(
 ) -> LoadOutcome:
     """Run all generators until they end, one fails, or ``on_second(tps, latency)`` returns True; then all are ended.
 
-    ``output`` says how the program speaks, ``account`` whom it runs as; it owns the generators' directories. Those of
+    ``output`` says how their program speaks, ``account`` whom it runs as; it owns the generators' directories. Those of
     ``machines`` start at one time by the clocks of all of them.
 
     With ``conduct`` they are told to come to their end when that has ended; it is cancelled if they end before. Those
@@ -121,9 +120,7 @@ async def run_generators(
         _put_all_scripts(host, local, account)
         started = time.time()
         for index, generator in enumerate(local):
-            start = partial(
-                _start, host, [generator.program or program], generator, environment=environment, account=account
-            )
+            start = partial(_start, host, [], generator, environment=environment, account=account)
             on_progress = partial(tell, index)
             if generator.results is None:
                 process = await start(stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
@@ -198,8 +195,8 @@ async def _start_on_machines(
         machine = loads[number].machine
         forget_logs(machine, generator)
         put_scripts(machine.host, machine.directory, generator.scripts, account=machine.account)
-        command = waiting_argv(machine, [machine.pgbench])
-        start = partial(_start, machine.host, command, generator, environment=environment, account=machine.account)
+        before = waiting_argv(machine)
+        start = partial(_start, machine.host, before, generator, environment=environment, account=machine.account)
         process = await start(stdin=pipe, stdout=pipe, stderr=pipe)
         stack.push_async_callback(end_process, process)
         processes.append((number, process))
@@ -220,7 +217,7 @@ def _listen_to(
 
 async def _start(
     host: Host,
-    command: Sequence[str | Path],
+    before: Sequence[str | Path],
     generator: Generator,
     *,
     environment: Mapping[str, str],
@@ -230,7 +227,7 @@ async def _start(
     stderr: int,
 ) -> HostProcess:
     return await host.start(
-        [*command, *generator.argv_tail],
+        [*before, generator.program, *generator.argv_tail],
         role=LOAD,
         account=account,
         directory=Path(generator.directory),

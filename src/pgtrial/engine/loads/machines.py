@@ -212,9 +212,9 @@ class MachineLoad:
         }
 
 
-def waiting_argv(machine: LoadMachine, argv: Sequence[str | Path]) -> list[str | Path]:
-    """The command that waits until it is told when to start, and then becomes ``argv``."""
-    return [machine.python, "-I", "-c", _WAIT, *argv]
+def waiting_argv(machine: LoadMachine) -> list[str | Path]:
+    """What waits until it is told when to start, and then becomes the command that follows it."""
+    return [machine.python, "-I", "-c", _WAIT]
 
 
 async def start_together(loads: Sequence[MachineLoad], processes: Sequence[tuple[int, HostProcess]]) -> None:

@@ -183,7 +183,8 @@ class PgbenchLoad:
         )
         if not self.machines:
             own = seed if logged else -seed
-            return plan(whole, cpus=len(os.sched_getaffinity(0)), directory=str(directory), seed=own)
+            cpus = len(os.sched_getaffinity(0))
+            return plan(whole, program=self.program, cpus=cpus, directory=str(directory), seed=own)
         assert server.entrance is not None  # there is one for them
         found: list[Generator] = []
         for number, machine in enumerate(self.machines):
@@ -193,7 +194,11 @@ class PgbenchLoad:
             found += [
                 replace(each, machine=number, environment={**each.environment, **environment})
                 for each in plan(
-                    part, cpus=machine.cpus, directory=str(machine.directory), seed=own if logged else -own
+                    part,
+                    program=machine.pgbench,
+                    cpus=machine.cpus,
+                    directory=str(machine.directory),
+                    seed=own if logged else -own,
                 )
             ]
         return tuple(found)

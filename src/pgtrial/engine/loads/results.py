@@ -1,7 +1,7 @@
 """Listen to a program that tells of its requests as they end, and have it work for its time.
 
-Its output is read ten times a second: a program that writes each line at once would wake an event loop thousands of
-times, on the machine that is measured.
+Its output is read twice a second: a program that writes each line at once would wake an event loop thousands of times,
+on the machine that is measured. One that writes so much that its pipe could be full by then is read more often.
 """
 
 import asyncio
@@ -22,13 +22,15 @@ from pgtrial.hosts.base import HostProcess
 from pgtrial.hosts.processes import ends_within
 from pgtrial.safe_files import new_file
 from pgtrial.safe_text import hide_secrets
-from pgtrial.store.command_line import LONGEST_LINE, READY, LineError, Told, parse_line, shown_line
+from pgtrial.store.command_line import LONGEST_LINE, READY, LineError, parse_line, shown_line
 from pgtrial.units import format_duration
 from pgtrial.workloads.base import Progress, Results, Summary
 
 PATIENCE = 60.0  # s for the first line
 SPARE = 1.0  # s of work beyond what is measured, so that all of that has been told
-_EVERY = 0.1  # s between two looks at the output
+_EVERY = 0.5  # s between two looks at the output
+_SOON = 0.1  # s, where it has not begun yet, or the last look found much
+_MUCH = 1 / 8  # of what the pipe holds; at less than that in _SOON it is not full within _EVERY
 _SECOND = 1.0  # s of progress
 _LAST = 15.0  # s for it to end once it is told to; go-tpc takes ten, by its clock
 _SHARE_LEFT = 0.5  # of its time, for one that ends by itself to do so
@@ -84,10 +86,12 @@ class Listener:
     _rest: bytes = b""
     _bytes: int = 0
     _is_at_end: bool = False
+    _much: float = field(init=False)  # bytes
     _latency: float = 0.0  # s, the sum over all that is done
     _said: bytes = b""  # the end of what it has said on its standard error
 
     def __post_init__(self) -> None:
+        self._much = _MUCH * fcntl.fcntl(self.output, fcntl.F_GETPIPE_SZ)
         self.stops = Stops(self.process.pid)
 
     async def listen(self, on_progress: Callable[[Progress], None], enough: asyncio.Event) -> End:
@@ -119,7 +123,8 @@ class Listener:
         return self._end(end)
 
     def _last_words(self) -> str:
-        lines = last_words(self._said.decode("utf-8", "replace"))
+        said = self._said.decode("utf-8", "replace").splitlines()
+        lines = last_words("\n".join(line for line in said if not self.results.is_noise(line)))
         return hide_secrets("; ".join(line[:_LONGEST_SAID] for line in lines))
 
     def why_silent(self) -> str:
@@ -150,10 +155,12 @@ class Listener:
         self, record: BinaryIO | None, on_progress: Callable[[Progress], None], *, until: "asyncio.Task[int]"
     ) -> None:
         """Read until the program has ended, or something is wrong; tell each second what it did."""
-        last, done, latency = time.monotonic(), 0, 0.0
+        last, done, latency, pause = time.monotonic(), 0, 0.0, _SOON
         while not until.done() and not self.trouble:
-            await asyncio.wait({until}, timeout=_EVERY)
+            await asyncio.wait({until}, timeout=pause)
+            before = self._bytes
             await self._read(record)
+            pause = _SOON if self.ready is None or self._bytes - before > self._much else _EVERY
             self.stops.look()
             now = time.monotonic()
             if self.ready is None:
@@ -172,7 +179,7 @@ class Listener:
             if time.monotonic() > deadline:
                 self.trouble = "it has ended, but has left a program running that holds its output open"
             elif not self._is_at_end:
-                await asyncio.sleep(_EVERY / 2)
+                await asyncio.sleep(_SOON)
         # A last line without an end was cut off, or is what a program says that is about to fail.
         self._rest = b""
 
@@ -190,52 +197,57 @@ class Listener:
             *lines, self._rest = (self._rest + chunk).split(b"\n")
             if len(self._rest) > LONGEST_LINE:
                 lines, self._rest = [self._rest], b""
-            for line in lines:
-                if self.trouble:
-                    return
-                self._take(line[:LONGEST_LINE].decode("utf-8", "replace"), record)
-                await turn.passed()
-
-    def _take(self, line: str, record: BinaryIO | None) -> None:
-        try:
-            translated = self.results.translate(line) if line.strip() else None
-            if translated is not None:
-                self._count(translated, record)
-        except _UNREADABLE as err:
-            self.trouble = f"it printed a line that tells of no request: {_why(err)}. {shown_line(line)}"
+            now, taken = time.time(), []
+            for each in lines:
+                line = each[:LONGEST_LINE].decode("utf-8", "replace")
+                try:
+                    translated = self.results.translate(line) if line and not line.isspace() else None
+                    if translated is not None:
+                        self._count(translated, now)
+                        taken.append(translated)
+                except _UNREADABLE as err:
+                    self.trouble = f"it printed a line that tells of no request: {_why(err)}. {shown_line(line)}"
+                    break
+                if turn.is_over():
+                    await turn.others()
+            _keep(taken, record)
+            if self.trouble:
+                return
 
     async def _take_left(self, left: Callable[[], Iterator[str]], record: BinaryIO | None) -> None:
         turn = _Turn()
         try:
             for line in left():
-                self._count(line, record)
-                await turn.passed()
+                self._count(line, time.time())
+                _keep([line], record)
+                if turn.is_over():
+                    await turn.others()
         except _UNREADABLE as err:
             self.trouble = f"what it left in a file tells of no request: {_why(err)}"
 
-    def _count(self, translated: str, record: BinaryIO | None) -> None:
+    def _count(self, translated: str, now: float) -> None:
+        """Count what a line tells that was read at ``now``. Raises LineError."""
         told = parse_line(translated, needs_lag=self.results.needs_lag, longest=self.results.longest)
-        self._check_time(told)
+        mean = told.mean or 0.0
+        done, took, longest = told.counted, told.counted * mean, mean
+        for latency, count in told.latencies:
+            if count:
+                done += count
+                took += latency * count
+                longest = max(longest, latency)
+        if told is not READY:
+            if not self.started - _CLOCKS <= told.t <= now + _CLOCKS:
+                raise LineError('"t" is not when it ended, in seconds since 1970-01-01 UTC')
+            if longest > told.t - self.started + _CLOCKS:
+                raise LineError(
+                    f"a request that took {format_duration(longest)} would have begun before the program; "
+                    "latencies are in seconds"
+                )
         if self.ready is None:
-            self.ready = time.time()
-            self.is_ready.set()
-        self.done += told.done
+            self.begin()
+        self.done += done
         self.failed += told.failed
-        self._latency += told.latency_sum
-        if record is not None:
-            record.write(f"{translated}\n".encode())
-
-    def _check_time(self, told: Told) -> None:
-        if told is READY:
-            return
-        if not self.started - _CLOCKS <= told.t <= time.time() + _CLOCKS:
-            raise LineError('"t" is not when it ended, in seconds since 1970-01-01 UTC')
-        longest = max([latency for latency, count in told.latencies if count], default=told.mean or 0.0)
-        if longest > told.t - self.started + _CLOCKS:
-            raise LineError(
-                f"a request that took {format_duration(longest)} would have begun before the program; "
-                "latencies are in seconds"
-            )
+        self._latency += took
 
     def begin(self) -> None:
         """It works from its start on, and says so by no line."""
@@ -278,10 +290,17 @@ class _Turn:
     def __init__(self) -> None:
         self._begun = time.monotonic()
 
-    async def passed(self) -> None:
-        if time.monotonic() - self._begun > _LONGEST_TURN:
-            await asyncio.sleep(0)
-            self._begun = time.monotonic()
+    def is_over(self) -> bool:
+        return time.monotonic() - self._begun > _LONGEST_TURN
+
+    async def others(self) -> None:
+        await asyncio.sleep(0)
+        self._begun = time.monotonic()
+
+
+def _keep(lines: Sequence[str], record: BinaryIO | None) -> None:
+    if record is not None and lines:
+        record.write("\n".join([*lines, ""]).encode())
 
 
 def _why(err: Exception) -> str:

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
-from pgtrial.findings.record import ALL, Estimate
+from pgtrial.findings.record import ALL
 
 Value = str | float | bool | None  # an int too, which is a float to the type checker
 
@@ -83,8 +83,3 @@ def level_row(findings: Findings, level: int | str) -> tuple[Value, Value, Value
         if known.index == level:
             return (str(level), say(known.label), known.clients)
     return (str(level), "all load levels" if level == ALL else f"load level {level}", None)
-
-
-def interval(estimate: Estimate | None) -> tuple[Value, Value, Value]:
-    """A number with its interval, as three cells."""
-    return (None, None, None) if estimate is None else (estimate.value, estimate.low, estimate.high)

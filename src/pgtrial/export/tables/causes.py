@@ -10,7 +10,6 @@ from pgtrial.export.tables.base import (
     Table,
     Value,
     integer,
-    interval,
     level_row,
     number,
     table,
@@ -20,6 +19,7 @@ from pgtrial.export.tables.base import (
 from pgtrial.findings.causes import Causes, limits_by_chance
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
+from pgtrial.findings.record import parts_of
 from pgtrial.report.words import control_of
 
 _INTERVAL = (
@@ -90,7 +90,7 @@ def _background(findings: Findings, causes: Causes) -> Table:
         number("low", "lower end of its interval", "sessions"),
         number("high", "upper end of its interval", "sessions"),
     )
-    rows = ((one.arm, one.process, one.kind, one.event or None, *interval(one.sessions)) for one in causes.background)
+    rows = ((one.arm, one.process, one.kind, one.event or None, *parts_of(one.sessions)) for one in causes.background)
     return table("background", "What background processes wait for", columns, rows)
 
 
@@ -98,7 +98,7 @@ def _budget(findings: Findings, causes: Causes) -> Table:
     rows = (
         (
             *(one.arm, *level_row(findings, one.load_level), one.scenario, part.kind, part.event or None),
-            *interval(part.seconds),
+            *parts_of(part.seconds),
         )
         for one in causes.budgets
         for part in one.parts
@@ -111,7 +111,7 @@ def _differences(findings: Findings, causes: Causes) -> Table:
     rows = (
         (
             *(one.arm, one.control, *level_row(findings, one.load_level), part.kind, part.event or None),
-            *interval(part.seconds),
+            *parts_of(part.seconds),
         )
         for one in causes.differences
         for part in one.parts
@@ -201,7 +201,7 @@ def _curve_models(_: Findings, causes: Causes) -> Table:
     rows = (
         (
             one.arm,
-            *(interval(each)[0] for each in (one.throughput_of_one, one.contention, one.coherency, one.peak)),
+            *(parts_of(each)[0] for each in (one.throughput_of_one, one.contention, one.coherency, one.peak)),
             *(one.knee, one.error, say(one.reason) or None),
         )
         for one in causes.curve_models
@@ -274,7 +274,7 @@ def _scorecard(_: Findings, causes: Causes) -> Table:
 def _scores(causes: Causes) -> Iterator[Iterable[Value]]:
     for one in () if causes.scorecard is None else causes.scorecard.arms:
         for value in one.values:
-            yield (one.arm, value.criterion, value.better, value.weight, *interval(value.ratio), value.rank_share)
+            yield (one.arm, value.criterion, value.better, value.weight, *parts_of(value.ratio), value.rank_share)
         yield (one.arm, "score", "higher", None, one.score, None, None, one.best_share)
 
 
@@ -301,10 +301,10 @@ def _disks(findings: Findings, causes: Causes) -> Table:
             *(one.arm, one.device, one.disk or None, one.is_emulated),
             *(*level_row(findings, load.load_level), load.standing),
             *(
-                interval(each)[0]
+                parts_of(each)[0]
                 for each in (load.throughput, load.reads, load.writes, load.read_bytes, load.write_bytes)
             ),
-            *(interval(each)[0] for each in (load.read_latency, load.write_latency, load.queue)),
+            *(parts_of(each)[0] for each in (load.read_latency, load.write_latency, load.queue)),
             say(load.text),
         )
         for one in causes.disks
@@ -328,7 +328,7 @@ def _files(findings: Findings, causes: Causes) -> Table:
     rows = (
         (
             *(one.arm, *level_row(findings, one.load_level), one.limit),
-            *(interval(each)[0] for each in (one.bandwidth, one.requests, one.latency)),
+            *(parts_of(each)[0] for each in (one.bandwidth, one.requests, one.latency)),
             *(one.size, one.dirty, say(one.text)),
         )
         for one in causes.files

@@ -1,9 +1,10 @@
 """Tables of the time of the runs: dips, charts, entries of the log."""
 
-from pgtrial.export.tables.base import ARM, LEVEL, Table, integer, interval, level_row, number, table, text
+from pgtrial.export.tables.base import ARM, LEVEL, Table, integer, level_row, number, table, text
 from pgtrial.findings.causes import Causes
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
+from pgtrial.findings.record import parts_of
 
 
 def timelines(findings: Findings, causes: Causes) -> Table:
@@ -103,7 +104,7 @@ def stability(findings: Findings, causes: Causes) -> Table:
         (
             *(one.arm, *level_row(findings, one.load_level)),
             *(
-                interval(each)[0]
+                parts_of(each)[0]
                 for each in (one.coefficient_of_variation, one.lowest, one.dip_share, one.stalled, one.trend)
             ),
             say(one.aligned) or None,

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pgtrial.export.tables.base import ARM, LEVEL, RUN, SCENARIO, Table, integer, level_row, number, table, text, truth
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.questions import HugePageFindings
-from pgtrial.findings.record import Estimate
+from pgtrial.findings.record import parts_of
 from pgtrial.model.observable import find_observable
 
 _METRIC = text("metric", "what is compared")
@@ -109,7 +109,7 @@ def metrics_table(findings: Findings) -> Table:
         (
             *(one.metric, one.scenario, one.unit, one.better),
             *(arm.arm, arm.mean, arm.median, arm.lowest, arm.highest),
-            *(*_parts(arm.change), *_parts(arm.ratio)),
+            *(*parts_of(arm.change), *parts_of(arm.ratio)),
         )
         for one in findings.metrics
         for arm in one.arms
@@ -134,10 +134,6 @@ def metric_values_table(findings: Findings) -> Table:
         if value is not None
     )
     return table("metric_values", "Every metric in every run", columns, rows)
-
-
-def _parts(estimate: Estimate | None) -> tuple[float | None, float | None, float | None]:
-    return (None, None, None) if estimate is None else (estimate.value, estimate.low, estimate.high)
 
 
 def curve_table(findings: Findings) -> Table:

@@ -29,8 +29,9 @@ VALIDITY_CAVEATS = {
         severity=Severity.INVALID,
         text=N_("The claim or the plan is not the one that was recorded before the first run."),
         hint=N_("A claim that was chosen after the data were seen needs an experiment of its own."),
-        when="the claim or the plan is another than when the folder was made (its digest differs), the folder is "
-        "younger than its record says, or the record is dated more than a minute after the first run had begun",
+        when="the claim or the plan is another than when the folder was made (its digest differs, or is not the one "
+        "that the machine noted then), the folder is younger than its record says, or the record is dated more than a "
+        "minute after the first run had begun",
     ),
     "post-hoc.no-record": Entry(
         text=N_(
@@ -38,6 +39,16 @@ VALIDITY_CAVEATS = {
             "whatever it claims now is post hoc."
         ),
         hint=N_("Ask for the folder as it was, or run the experiment anew."),
+    ),
+    "post-hoc.noted": Entry(
+        text=N_(
+            "Claim, plan or number of earlier attempts are not those that this machine noted when the experiment was "
+            "begun."
+        ),
+        hint=(
+            N_("A claim that was chosen after the data were seen needs an experiment of its own."),
+            N_("The list is attempts.jsonl in pgtrial's state directory."),
+        ),
     ),
     "post-hoc.late": Entry(
         text=N_("The record of claim and plan is dated after the first run had begun."),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pgtrial.hosts.linux.devices import DeviceTree, devices_under
 from pgtrial.hosts.linux.mounts import Mount, mount_of, options_of
 from pgtrial.hosts.operations import Operations
-from pgtrial.model.flushes import Lost, LostFlushes
+from pgtrial.model.fingerprint import Lost, LostFlushes
 
 IN_MEMORY = {"tmpfs", "ramfs"}
 _DEVICE_IN_MEMORY = re.compile(r"(zram|ram|nullb)[0-9]+")

@@ -23,7 +23,7 @@ from pgtrial.report.narrative.parts import (
     source,
     text_of,
 )
-from pgtrial.report.words import latency_of, level_label, metric_label
+from pgtrial.report.words import latency_of, level_label, metric_label, told_effects
 
 
 def find_worst(findings: Findings) -> Placed | None:
@@ -87,7 +87,8 @@ def tell_doubt_of(findings: Findings, placed: Placed) -> Sentence:
 
 def doubt_text(findings: Findings) -> str:
     """What is said of a decision that may be chance among so many comparisons."""
-    count = len(findings.effects)
+    candidates = {effect.arm for effect in findings.effects}
+    count = sum(effect.arm in candidates for effect in told_effects(findings))
     return ntr(
         "perhaps by chance, as {count} effect was looked at", "perhaps by chance, as {count} were looked at", count
     )

@@ -15,7 +15,6 @@ from pgtrial.findings.session_time import (
     LatencyBudget,
     Pareto,
     ParetoItem,
-    PlanChange,
     StatementUse,
     WaitType,
 )
@@ -107,10 +106,6 @@ def _background_row(findings: Findings, each: BackgroundWait) -> dict[str, objec
 
 def _plans(findings: Findings) -> list[dict[str, object]]:
     """Plans that differ from the control's, those with the largest difference of time first."""
-
-    def size(change: PlanChange) -> float:
-        return abs((change.seconds or 0.0) - (change.control_seconds or 0.0))
-
     return [
         {
             "scenario": change.scenario,
@@ -127,7 +122,7 @@ def _plans(findings: Findings) -> list[dict[str, object]]:
                 )
             ],
         }
-        for change in sorted(causes_of(findings).plans, key=size, reverse=True)
+        for change in sorted(causes_of(findings).plans, key=lambda change: change.size, reverse=True)
     ]
 
 

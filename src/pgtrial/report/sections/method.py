@@ -6,10 +6,10 @@ from itertools import groupby
 
 from pgtrial.findings.findings import ArmFinding, Difference, Findings, SettingFinding, Stopping
 from pgtrial.findings.message import say
-from pgtrial.language import N_, decimal_sign, ntr, tr
+from pgtrial.language import N_, ntr, tr
 from pgtrial.report.sections.base import Section
 from pgtrial.report.words import arm_label, level_label, metric_label, placebo_arm, tested_text, workload_facts
-from pgtrial.units import format_duration, format_share
+from pgtrial.units import format_duration, format_share, with_decimal_sign
 
 RESTORE_TEXTS = {
     "each-run": N_(
@@ -70,7 +70,7 @@ def _describe_stopping(findings: Findings) -> dict[str, str | bool]:
         "rule": found.rule,
         "precision": "" if found.precision is None else format_share(found.precision),
         "cost": _describe_spending(found),
-        "level": "" if found.level is None or len(found.looks) == 1 else _local(f"{found.level:.2g}"),
+        "level": "" if found.level is None or len(found.looks) == 1 else with_decimal_sign(f"{found.level:.2g}"),
         "looks": ", ".join(map(str, found.looks)),
         "has_looks": len(found.looks) > 1,
         "text": say(found.text),
@@ -79,7 +79,7 @@ def _describe_stopping(findings: Findings) -> dict[str, str | bool]:
 
 def _describe_spending(found: Stopping) -> str:
     """What looking several times costs."""
-    spending, level = found.spending or "", "" if found.level is None else _local(f"{found.level:.2g}")
+    spending, level = found.spending or "", "" if found.level is None else with_decimal_sign(f"{found.level:.2g}")
     values = {"spending": tr(SPENDING_NAMES[spending]) if spending in SPENDING_NAMES else spending, "level": level}
     if spending and level:
         return tr(
@@ -121,13 +121,9 @@ def _describe_slices(findings: Findings) -> dict[str, str]:
     return {
         "length": format_duration(found.length),
         "guard": format_duration(found.guard),
-        "number": _local(f"{found.number:g}"),
+        "number": with_decimal_sign(f"{found.number:g}"),
         "counted": format_duration(found.counted),
     }
-
-
-def _local(number: str) -> str:
-    return number.replace(".", decimal_sign())
 
 
 METHOD = Section(name="method", title=N_("Method"), build=_build_method)

@@ -1,6 +1,6 @@
 """How pgtrial speaks to load generators that do not know it: what they are called with, and what their output means."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 # lib/pq of Go panics at this variable (1.10), which pins the address of an existing server's host.
@@ -29,7 +29,8 @@ class Adapter:
 
     ``arrange`` adds to a command what it has to be called with, as words that may have facts in braces; ``environment``
     is added to that of the program. ``adds`` are files of ours beside those of the experiment, ``fill`` says which of
-    these may have facts in braces, and ``objection`` what is wrong with one of them, "" if nothing is.
+    these may have facts in braces, and ``objection`` what is wrong with one of them, which the words of commands may
+    name, "" if nothing is. What ``is_noise`` of its standard error tells nobody anything.
 
     ``translator`` makes a function for one start, which gets the files of the experiment and may remember lines.
     ``good_ends`` are statuses that say no more than that it was told to end. One that ``ends_itself`` does not work
@@ -42,9 +43,10 @@ class Adapter:
     environment: Callable[[Sequence[str]], Mapping[str, str]] = lambda _command: {}
     adds: Callable[[], Files] = dict
     fill: Callable[[str], bool] = lambda _name: False
-    objection: Callable[[str, str], str] = lambda _name, _text: ""
+    objection: Callable[[str, str, Collection[str]], str] = lambda _name, _text, _words: ""
     translator: Callable[[Files], Translate] = lambda _files: as_it_is
     good_ends: frozenset[int] = field(default_factory=frozenset)
     ends_itself: bool = False
     begins_silently: bool = False
     left: Left | None = None
+    is_noise: Callable[[str], bool] = lambda _line: False

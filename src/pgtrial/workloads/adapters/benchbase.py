@@ -12,7 +12,7 @@ import csv
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from pgtrial.experiment_file.command_checks import CONFIGURATION_OF_BENCHBASE
 from pgtrial.store.command_line import LineError
@@ -37,7 +37,7 @@ def arrange(command: Sequence[str]) -> tuple[str, ...]:
     return (*command, "--create=false", "--load=false", "--execute=true", "--directory=results")
 
 
-def objection(name: str, text: str) -> str:
+def objection(name: str, text: str, _words: Collection[str]) -> str:
     """What is wrong with a configuration, "" if nothing is."""
     if not name.endswith(CONFIGURATION_OF_BENCHBASE):
         return ""

@@ -9,6 +9,7 @@ tpcc/workload.go.
 """
 
 import json
+import re
 import time
 from collections.abc import Callable, Sequence
 
@@ -18,6 +19,7 @@ from pgtrial.workloads.adapters.base import WITHOUT_ADDRESS, Adapter, Files, Tra
 _FAILED = "_ERR"  # what the name of an operation ends with, for those that failed
 _INTERVAL = 0.5  # s
 _LATE = 0.2  # s by which it may print an interval later than that ends
+_NOISE = re.compile(r"(?:[\d/]+ [\d:.]+ )?maxprocs: ")  # how many processors it takes
 _TOLD_TO_END = "Got signal ["
 _ENDED_BY_FORCE = 1
 
@@ -78,4 +80,10 @@ def _of_interval(operations: list[dict[str, str]], t: float) -> dict[str, float]
     return told | {"mean": sum(float(each["Sum(ms)"]) for each in done) / 1000 / count} if count else told
 
 
-ADAPTER = Adapter(name="go-tpc", arrange=arrange, translator=translator, good_ends=frozenset({_ENDED_BY_FORCE}))
+ADAPTER = Adapter(
+    name="go-tpc",
+    arrange=arrange,
+    translator=translator,
+    good_ends=frozenset({_ENDED_BY_FORCE}),
+    is_noise=lambda line: _NOISE.match(line) is not None,
+)

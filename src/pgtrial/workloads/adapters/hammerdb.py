@@ -2,7 +2,8 @@
 
 It is the only figure that HammerDB gives while it works, and it has no latency. It counts what the server counts, of
 all its databases: commits, rollbacks, and the few transactions of whoever else is connected, such as pgtrial's sampler.
-A procedure that failed has a line of its own, as long as "pg_raiseerror" is false, and is among the rollbacks as well.
+A procedure that failed has a line of its own, as long as "pg_raiseerror" is false, and is among the rollbacks as well,
+from which it is taken off.
 Each line begins with a carriage return. The script has to set "tcset refreshrate 1" and to start the counter by
 "tcstart" before "vurun". Source: HammerDB, src/postgresql/pgoltp.tcl, and pgotc.tcl, where the number printed is the
 difference of two readings times 60.
@@ -26,13 +27,16 @@ _FAILED = re.compile(r"Vuser \d+:.* Procedure Error\b")
 def translator(_files: Files, now: Callable[[], float] = time.time) -> Translate:
     """A line is of the time since the line before."""
     last: list[float] = []  # the time of the line before, if there was one
+    failed = 0  # since then
 
     def translate(line: str) -> str | None:
+        nonlocal failed
         line = line.lstrip("\r")
         if _ENDED.match(line):
             raise LineError("a virtual user of HammerDB has failed")
         if last and _FAILED.match(line):
-            return json.dumps({"t": now(), "failed": True})
+            failed += 1
+            return None
         match = _COUNTED.match(line)
         if match is None:
             return None
@@ -44,7 +48,9 @@ def translator(_files: Files, now: Callable[[], float] = time.time) -> Translate
         count, rest = divmod(int(match["tpm"]), _MULTIPLIER)
         if rest or t - before > _LATE:
             raise LineError('the counter does not tell each second; the script needs "tcset refreshrate 1"')
-        return json.dumps({"t": t, "seconds": t - before, "count": count})
+        told = {"t": t, "seconds": t - before, "count": max(0, count - failed), "failed": failed}
+        failed = 0
+        return json.dumps(told)
 
     return translate
 

@@ -6,7 +6,7 @@ sysbench 1.0.20, src/lua/internal/sysbench.lua (thread_run) and src/sysbench.c.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from pgtrial.experiment_file.command_checks import RATE_OF_SYSBENCH
 from pgtrial.workloads.adapters.base import Adapter, Files, Translate
 
 _OURS = "pgtrial-sysbench.lua"
-_SCRIPT = ".lua"
+_CONFIGURATION = "--config-file="
 _RATE = re.compile(r"^rate=(?=[^#\n]*[1-9])", re.MULTILINE)  # of a configuration
 _CONNECTION = ("--pgsql-host={host}", "--pgsql-port={port}", "--pgsql-user={user}", "--pgsql-db={database}")
 
@@ -44,9 +44,10 @@ def environment(command: Sequence[str]) -> dict[str, str]:
     return {"PGTRIAL_SYSBENCH_SCRIPT": command[1]}
 
 
-def objection(name: str, text: str) -> str:
+def objection(name: str, text: str, words: Collection[str]) -> str:
     """What is wrong with a configuration, "" if nothing is; of those that are none of files our script says it."""
-    return RATE_OF_SYSBENCH if not name.endswith(_SCRIPT) and _RATE.search(text) else ""
+    named = {Path(word.removeprefix(_CONFIGURATION)).name for word in words if word.startswith(_CONFIGURATION)}
+    return RATE_OF_SYSBENCH if Path(name).name in named and _RATE.search(text) else ""
 
 
 def _scripts() -> dict[str, str]:

@@ -182,12 +182,16 @@ class Drawer:
         if newest is not None:
             why = f"as the newest {newest[1]} rows have it"
         rows = self._rows(table, columns, uses, newest) if exponent is None else self._keys(table, columns)
+        parts = [_left_of(f"c{columns.index(use.column)}", use) for use in uses]
+        if needed := [f"({part}) IS NOT NULL" for part in parts if part]:
+            rows = f"SELECT * FROM ({rows}) AS r WHERE {' AND '.join(needed)}"
         names = ", ".join(f"c{index}" for index in range(len(columns)))
         # A list of values is that of a row and of those before it.
         query = f"SELECT row_number() OVER (ORDER BY random()) AS n, {names} FROM ({_repeat(rows)}) AS u"
         drawn = {}
         for use in uses:
             column = f"{name}.c{columns.index(use.column)}"
+            column = f"({part})" if (part := _left_of(column, use)) else column
             if use.role is Role.ANY:
                 length = self._list_length(table, use.column)
                 column = f"array_agg({column}) OVER (ORDER BY n ROWS BETWEEN {length - 1} PRECEDING AND CURRENT ROW)"
@@ -369,6 +373,19 @@ class Drawer:
         together = column.correlation**2
         per_row = together * table.pages / max(table.rows, 1) + (1 - together) + 1 / _ENTRIES
         return min(table.rows, max(1.0, (self.statement.blocks_per_call - _DESCENT) / per_row))
+
+
+def _left_of(value: str, use: Use) -> str:
+    """What is left of a value, or of an element of it that is drawn, without the text that the statement puts around
+    it: NULL if the text is not there, "" where all of the value is meant.
+    """
+    before, after = len(use.before), len(use.after)
+    text = "e::text" if use.role is Role.ELEMENT else f"{value}::text"
+    is_there = f"starts_with({text}, {literal(use.before)}) AND right({text}, {after}) = {literal(use.after)}"
+    left = f"substr({text}, {before + 1}, greatest(length({text}) - {before + after}, 0))"
+    if use.role is Role.ELEMENT:
+        return f"SELECT {left} FROM unnest({value}) AS e WHERE {is_there} ORDER BY random() LIMIT 1"
+    return f"CASE WHEN {is_there} THEN {left} END" if before or after else ""
 
 
 def _part(value: str, column: Column) -> str:

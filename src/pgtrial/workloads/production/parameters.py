@@ -41,6 +41,7 @@ class Role(StrEnum):
     BESIDE = "beside"
     PATTERN = "pattern of"
     PART = "part of"
+    ELEMENT = "element of"
     NEW = "new row"
     SET = "new value"
     LIMIT = "limit"
@@ -49,7 +50,7 @@ class Role(StrEnum):
     OTHER = "by type"
 
 
-_OF_TYPE = (Role.BESIDE, Role.PATTERN, Role.PART)  # only where the parameter has the type of the column
+_OF_TYPE = (Role.BESIDE, Role.PATTERN, Role.PART, Role.ELEMENT)  # only where the parameter has the type of the column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,8 @@ class Use:
 
     ``given`` are the columns for which a new row brings values; the server has those of the others. ``changes`` are
     those to which a changed row gets values of parameters. ``is_age``: the parameter is subtracted from the time that
-    it is, and the column is compared to that. ``word`` is what a parameter is that only some words can be.
+    it is, and the column is compared to that. ``word`` is what a parameter is that only some words can be. The text of
+    the statement puts ``before`` and ``after`` around it, and the column is compared to all of that.
 
     Where ON CONFLICT may find a row in the way, by the columns of ``conflict`` or by any if there are none, ``new`` is
     the part of the calls that make a new row, None where nothing tells. ``is_apart``: for a new row it is drawn of
@@ -77,6 +79,8 @@ class Use:
     conflict: frozenset[str] | None = None
     new: float | None = 1.0
     is_apart: bool = False
+    before: str = ""
+    after: str = ""
 
     @property
     def is_mixed(self) -> bool:
@@ -109,12 +113,11 @@ def read_shape(statement: Statement, load: Load) -> Shape:
     tree = parse_statement(_ESCAPE.sub("", statement.text))
     found = {use.number: use for use in _fixed(read_text(statement.text)[1].tokens)}
     if tree is not None:
-        finder = _Finder(load, _part_of_new(tree, statement))
+        finder = _Finder(load, _part_of_new(tree, statement), statement.types)
         for node in tree.find_all(exp.Column):
             if node.name.startswith(MARK) and not node.table:
                 number = int(node.name.removeprefix(MARK))
-                is_time = number <= len(statement.types) and statement.types[number - 1] == "interval"
-                use = finder.find(node, number, is_time=is_time)
+                use = finder.find(node, number)
                 if use.role in _OF_TYPE and not _has_type(use, statement, load):
                     use = _other(number)
                 found.setdefault(use.number, use)
@@ -140,6 +143,8 @@ def _has_type(use: Use, statement: Statement, load: Load) -> bool:
     assert use.table is not None
     types = (load.tables[use.table].columns[use.column].type, statement.types[use.number - 1])
     column, own = (re.sub(r"\(.*?\)", "", each) for each in types)
+    if use.role is Role.ELEMENT:
+        return column.endswith("[]") and (column[:-2] == own or {column[:-2], own} <= _TEXTS)
     if column in _TEXTS and own in _TEXTS:
         return use.role is not Role.PART
     return column == own and (use.role is not Role.PART or own.endswith("[]") or own == "jsonb")
@@ -187,14 +192,19 @@ def _returned(tree: exp.Expr, load: Load) -> tuple[TableName | None, tuple[tuple
 
 @dataclass(frozen=True, slots=True)
 class _Finder:
-    """``new`` is the part of the calls of an INSERT that make a new row, where the counts tell."""
+    """``new`` is the part of the calls of an INSERT that make a new row, where the counts tell. ``types`` are those of
+    the parameters.
+    """
 
     load: Load
     new: float | None = None
+    types: Sequence[str] = ()
 
-    def find(self, node: exp.Column, number: int, *, is_time: bool = False) -> Use:
-        """``is_time``: its values are lengths of time."""
+    def find(self, node: exp.Column, number: int) -> Use:
         value, parent = _outermost(node)
+        if isinstance(parent, exp.DPipe):
+            return self._joined(value, number)
+        is_time = number <= len(self.types) and self.types[number - 1] == "interval"
         is_age = is_time and isinstance(parent, exp.Sub) and value.arg_key == "expression" and _is_now(parent.this)
         if is_age and parent is not None:
             value, parent = _outermost(parent)
@@ -202,6 +212,30 @@ class _Finder:
             return _other(number)
         use = self._find(value, parent, number)
         return replace(use, is_age=is_age and use.role in (Role.LOW, Role.HIGH))
+
+    def _joined(self, value: exp.Expr, number: int) -> Use:
+        """Of a text that is put together of constants, which may be parameters by now, and of one that was always: that
+        has the lowest number, and is what the others leave of a value of the column.
+        """
+        while isinstance(value.parent, exp.DPipe):
+            value, _ = _outermost(value.parent)
+        parts = list(_parts(value))
+        numbers = [int(each.name.removeprefix(MARK)) if _is_parameter(each) else 0 for each in parts]
+        own = min([each for each in numbers if each])
+        are_texts = all(each <= len(self.types) and self.types[each - 1] in _TEXTS for each in numbers if each)
+        if value.parent is None or not are_texts or not all(_is_parameter(each) or each.is_string for each in parts):
+            return _other(number)
+        use = self._find(value, value.parent, own)
+        if use.role not in (Role.EQUAL, Role.LIKE, Role.ELEMENT):
+            return _other(number)
+        at = numbers.index(own)
+        if number != own:
+            is_open = use.role is Role.LIKE and numbers.index(number) < at
+            return Use(number=number, role=Role.FIXED, word="%" if is_open else "")
+        before, after = ("".join(each.name for each in some if each.is_string) for some in (parts[:at], parts[at:]))
+        if use.role is Role.LIKE:
+            before, after = before.strip("%"), after.strip("%")
+        return replace(use, before=before, after=after)
 
     def _find(self, value: exp.Expr, parent: exp.Expr, number: int) -> Use:
         if value.arg_key == "zone":
@@ -216,7 +250,14 @@ class _Finder:
         if isinstance(parent, exp.EQ):
             if parent.arg_key == "expressions" and isinstance(parent.parent, exp.Update | exp.OnConflict):
                 return self._changed(parent, value, number)
-            return self._compared(Role.EQUAL, parent, value, number)
+            other = parent.expression if value.arg_key == "this" else parent.this
+            if isinstance(other, exp.Any):
+                return self._of_column(Role.ELEMENT, other.this, number)
+            return self._of_column(Role.EQUAL, other, number)
+        if isinstance(parent, exp.Array):
+            array, above = _outermost(parent)
+            is_met = above is not None and _role_beside(array, above) is not None
+            return self._compared(Role.ELEMENT, above, array, number) if is_met and above else _other(number)
         if isinstance(parent, exp.In):
             return self._of_column(Role.EQUAL, parent.this, number, row=f"in {number}")
         if isinstance(parent, exp.Between):
@@ -250,13 +291,14 @@ class _Finder:
         if found is None:
             return _other(number)
         alias, table = found
-        row = row or {Role.SET: f"set {alias}", Role.LOW: f"range {alias}.{column.name}"}.get(role, alias)
+        own_rows = {Role.SET: f"set {alias}", Role.ELEMENT: f"element {alias}.{column.name}"}
+        own_rows |= dict.fromkeys((Role.LOW, Role.HIGH), f"range {alias}.{column.name}")
         return Use(
             number=number,
             role=role,
             table=table,
             column=_name(column.this),
-            row=f"range {alias}.{column.name}" if role is Role.HIGH else row,
+            row=row or own_rows.get(role, alias),
         )
 
     def _table_of(self, column: exp.Column) -> tuple[str, TableName] | None:
@@ -352,6 +394,16 @@ class _Finder:
                 for name in _assigned_by(merge):
                     if name not in matched:
                         yield table, name
+
+
+def _parts(joined: exp.Expr) -> Iterator[exp.Expr]:
+    """What a text is put together of, from left to right."""
+    found = _innermost(joined)
+    if isinstance(found, exp.DPipe):
+        yield from _parts(found.this)
+        yield from _parts(found.expression)
+    elif found is not None:
+        yield found
 
 
 def _role_beside(value: exp.Expr, parent: exp.Expr) -> Role | None:
@@ -463,7 +515,7 @@ def _name(node: exp.Expr | None) -> str:
 
 def key_of(use: Use, load: Load) -> tuple[TableName, str] | None:
     """The unique column whose values the parameter has, at the end of foreign keys; None where it has not such."""
-    if use.table is None or use.role not in (Role.EQUAL, Role.NEW):
+    if use.table is None or use.role not in (Role.EQUAL, Role.NEW) or use.before or use.after:
         return None
     table, name = use.table, use.column
     for _ in range(8):  # keys may refer to each other

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pgtrial.workloads.stretch import Pause, find_client_pauses, stretch_pauses
+from pgtrial.workloads.meta_commands import Pause, find_client_pauses, stretch_pauses
 
 
 def whole(name: str) -> str:
