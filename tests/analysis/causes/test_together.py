@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
@@ -59,6 +60,6 @@ def test_that_limits_differ_is_said_of_all_load_levels_together(
         for level in range(levels)
     ]
 
-    told = tell_apart(evidence, limits, lambda run, _: reaches[run.id])
+    told = tell_apart(evidence, limits, lambda run, _: cast(Any, reaches[run.id]))
 
     assert {each.is_apart for each in told if each.arm == "b"} == {is_apart}

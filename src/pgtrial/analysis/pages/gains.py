@@ -168,9 +168,13 @@ def _gains(evidence: Evidence, values: Values, pairs: Sequence[_Pair]) -> Iterat
 
 def _with_control(evidence: Evidence, baseline: Arm) -> Evidence:
     """The experiment as one with this control, for effects against it to bear all that effects do."""
-    roles = {arm.name: Role.CANDIDATE if arm.role is Role.CONTROL else arm.role for arm in evidence.arms}
-    roles[baseline.name] = Role.CONTROL
-    return replace(evidence, arms=tuple(replace(arm, role=roles[arm.name]) for arm in evidence.arms))
+
+    def role(arm: Arm) -> Role:
+        if arm.name == baseline.name:
+            return Role.CONTROL
+        return Role.CANDIDATE if arm.role is Role.CONTROL else arm.role
+
+    return replace(evidence, arms=tuple(replace(arm, role=role(arm)) for arm in evidence.arms))
 
 
 def _gain(evidence: Evidence, values: Values, pair: _Pair, *, level: int | str, cells: int) -> PageGain:
