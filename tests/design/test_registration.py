@@ -416,6 +416,7 @@ def test_the_level_of_an_attempt_enters_the_boundary_of_a_rule_for_stopping(tmp_
         "UPDATE meta SET value = '0' WHERE key = 'attempts_before'",
         "UPDATE meta SET value = '' WHERE key = 'attempts_before'",
         "DELETE FROM meta WHERE key = 'attempts_before'",
+        "INSERT INTO meta VALUES ('attempts_since', '1.5')",
         "DELETE FROM meta WHERE key = 'attempts_digest'",
         "DELETE FROM meta WHERE key LIKE 'attempts%'",
     ],

@@ -393,6 +393,9 @@ def test_what_is_noted_of_a_new_folder_is_what_its_record_has(loaded, tmp_path, 
         meta = state.meta()
     assert find_attempts(second, float(meta["created"])) == (Noted(digest=meta["digest"], before=1),)
     assert [each.before for each in find_attempts(first, None)] == [0]
+    with closing(State.open(first)) as state:
+        began = float(state.meta()["created"])
+    assert [read_plan(folder).attempts_since for folder in (first, second)] == [began, began]
 
 
 def test_of_a_copied_folder_only_the_one_that_went_on_goes_on(attempt, tmp_path):

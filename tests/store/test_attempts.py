@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.store.attempts import ATTEMPTS, count_attempts, note_attempt, note_runs, runs_noted, withdraw_attempt
+from pgtrial.store.attempts import (
+    ATTEMPTS,
+    count_attempts,
+    first_attempt,
+    note_attempt,
+    note_runs,
+    runs_noted,
+    withdraw_attempt,
+)
 from pgtrial.store.journal_file import VARIABLE
 
 
@@ -33,6 +41,16 @@ def test_one_that_was_withdrawn_before_its_first_run_does_not_count() -> None:
     assert count_attempts("a") == 0
     assert note("a", 2.5) == 0
     assert note("a", 3.5) == 1
+
+
+def test_attempts_of_one_list_know_when_the_first_was_made() -> None:
+    assert first_attempt("a") is None
+    note("b", 0.5)
+    for t in (2.5, 1.5, 3.5):  # the second was added from another machine's list
+        note("a", t)
+    withdraw_attempt(1.5)
+
+    assert first_attempt("a") == 1.5
 
 
 def test_a_line_that_was_cut_off_takes_no_other_one_with_it(state: Path) -> None:

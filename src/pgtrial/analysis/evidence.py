@@ -59,6 +59,7 @@ class Evidence:
     is_provisional: bool  # blocks are still to come, and no rule for stopping ended it
     hosts: Mapping[int, str] = field(default_factory=dict)  # by block; empty where the experiment has one host
     settled: Mapping[str, int] = field(default_factory=dict)  # last block of arms that were decided before the others
+    attempts_since: float | None = None  # the first attempt in the list that has counted them: s since the epoch
     created: float | None = None  # when claim and plan were recorded, as the record has it: s since the epoch
     lacks_record: bool = False  # of claim and rules, which the pgtrial that made it kept
 
@@ -280,6 +281,7 @@ def read_evidence(folder: Path, plan: Plan | None = None, *, rules: int | None =
             seed=plan.seed,
             rules=plan.rules,
             attempts_before=plan.attempts_before,
+            attempts_since=plan.attempts_since,
             runs=runs,
             valid=tuple(run for run in runs if run.state is RunState.DONE),
             events=tuple(

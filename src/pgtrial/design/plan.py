@@ -38,7 +38,8 @@ class Plan:
     ``settled`` has the last block of each arm that is decided already: what came after it is not in ``slots``.
     ``method`` is what the file's method comes to, ``judgements`` what speaks against each one. ``seed`` decides about
     everything that is random, and the verdict is reached by ``rules``. ``attempts_before`` is how often the claim was
-    tried already, None where that is not known. Everything else follows from these.
+    tried already, and ``attempts_since`` when first, in seconds since the epoch; None where that is not known.
+    Everything else follows from these.
     """
 
     experiment: Experiment
@@ -50,6 +51,7 @@ class Plan:
     judgements: tuple[Judgement, ...] = ()
     rules: Rules = CURRENT
     attempts_before: int | None = None
+    attempts_since: float | None = None
     settled: Mapping[str, int] = field(default_factory=dict)
 
     @property

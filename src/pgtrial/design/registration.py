@@ -69,9 +69,11 @@ def plan_digest(experiment: Experiment, arms: Sequence[Arm]) -> str:
     )
 
 
-def attempts_digest(digest: str, before: str) -> str:
-    """Of an experiment's digest and the number of attempts before it: the one is published, the other known later."""
-    return _digest({"digest": digest, "attempts_before": before})
+def attempts_digest(digest: str, before: str, since: str = "") -> str:
+    """Of an experiment's digest, the number of attempts before it and when the first was made: the one is published,
+    the others known later. Older records do not say ``since``.
+    """
+    return _digest({"digest": digest, "attempts_before": before, **({"attempts_since": since} if since else {})})
 
 
 # What is claimed of two arms, and the same with the arms exchanged.

@@ -30,7 +30,7 @@ from pgtrial.model.arm import Arm
 from pgtrial.safe_files import make_directory, open_file, remove_tree, write_file
 from pgtrial.safe_text import shell_word
 from pgtrial.store import layout
-from pgtrial.store.attempts import note_attempt, note_runs, runs_noted, withdraw_attempt
+from pgtrial.store.attempts import first_attempt, note_attempt, note_runs, runs_noted, withdraw_attempt
 from pgtrial.store.calibrations import calibration_key, read_calibration
 from pgtrial.store.journal_file import VARIABLE
 from pgtrial.store.own_place import refuse_changeable
@@ -123,13 +123,15 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, publishe
     with contextlib.closing(State.create(folder)) as state:
         contents, created = _digests(copied, experiment, loaded.folder), time.time()
         if tested is not None and experiment.design.soak is None:  # a soak claims nothing
+            claim = claim_of(plan, contents, tested)
             before = note_attempt(
-                claim_of(plan, contents, tested),
+                claim,
                 digest=register(plan.experiment, plan.arms, rules=plan.rules.version, contents=contents).digest,
                 folder=published,
                 t=created,
             )
-            plan = replace(plan, attempts_before=before)
+            since = None if before is None else first_attempt(claim)
+            plan = replace(plan, attempts_before=before, attempts_since=since)
             if before is None:
                 state.add_caveat(caveat("attempts-unknown", variable=VARIABLE))
         if tested is not None and tested.revision:

@@ -195,7 +195,7 @@ class PageGain(Record):
     scale: int | None  # of pgbench's tables
     load_level: int | str  # index, or "all"
     ratio: float | None
-    low: float | None  # simultaneous over all arms that are compared so
+    low: float | None  # simultaneous over all cells; bears failures, None where they leave it open
     high: float | None
     confidence: float
     decision: Decision

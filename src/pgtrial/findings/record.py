@@ -33,7 +33,7 @@ class Record(BaseModel):
 
 class Estimate(Record):
     """A number with its interval, as a mean over blocks: an end is null that the data do not set, both with fewer than
-    two blocks.
+    two blocks, or of a difference of arms with fewer than decide a claim.
     """
 
     value: float

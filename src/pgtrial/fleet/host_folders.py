@@ -147,7 +147,8 @@ def _fill(part: Path, folder: Path, plan: Plan, host: FleetHost) -> None:
     own = experiment.model_copy(update={"target": target, "design": design})
     with contextlib.closing(State.create(part)) as state:
         state.index_runs()
-        write_plan(state, replace(plan, experiment=own, attempts_before=None), json.loads(meta.get(CONTENTS, "{}")))
+        own_plan = replace(plan, experiment=own, attempts_before=None, attempts_since=None)
+        write_plan(state, own_plan, json.loads(meta.get(CONTENTS, "{}")))
         state.set_meta(
             **{LOADED: meta.get(LOADED, "[]")},
             pgtrial_version=__version__,

@@ -68,6 +68,14 @@ def count_attempts(claim: str) -> int:
     return _count(_read(), claim)
 
 
+def first_attempt(claim: str) -> float | None:
+    """When the first attempt in the list was made, also of those that were withdrawn: the attempts of one list have it
+    in common. None if it cannot be read; s since the epoch.
+    """
+    found = (t for line in _read() if line.get("claim") == claim and isinstance(t := line.get("t"), float))
+    return min(found, default=None)
+
+
 def _read() -> list[Mapping[str, object]]:
     try:
         check_owner(path := state_directory() / ATTEMPTS)

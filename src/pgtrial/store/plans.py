@@ -44,6 +44,7 @@ REGISTERED = 3  # rules from which on a folder has all of them
 # Keys of the record: how often the claim was tried before, "" where that is not known, with a digest of both; and what
 # was tested, as whoever ran it names it.
 ATTEMPTS, ATTEMPTS_DIGEST, REVISION = "attempts_before", "attempts_digest", "revision"
+ATTEMPTS_SINCE = "attempts_since"  # the first attempt in the list that has counted them: s since the epoch
 LOADED = "loaded"  # key of the record: digests of the data to load, in their order
 DEFAULT_SEED = 1  # of folders in which no seed is recorded
 # What tells the age of a folder. Keys of the record, by the rules that were current when they came; tables that all
@@ -76,13 +77,15 @@ def write_plan(state: State, plan: Plan, contents: Mapping[str, str] | None = No
     state.set_plan(plan.arms, plan.levels, plan.slots)
     text = _Text(experiment=plan.experiment, arms=plan.arms, judgements=plan.judgements)
     before = "" if plan.attempts_before is None else str(plan.attempts_before)
+    since = "" if plan.attempts_since is None else str(plan.attempts_since)
     registered = register(plan.experiment, plan.arms, rules=plan.rules.version, contents=contents or {})
     state.set_meta(
         plan=_adapter().dump_json(text, by_alias=True, exclude_unset=True).decode(),
         seed=str(plan.seed),
         rules=str(plan.rules.version),
         **{DIGEST: registered.digest, REST: registered.rest, CONTENTS: json.dumps(contents or {}, sort_keys=True)},
-        **{ATTEMPTS: before, ATTEMPTS_DIGEST: attempts_digest(registered.digest, before)},
+        **{ATTEMPTS: before, ATTEMPTS_DIGEST: attempts_digest(registered.digest, before, since)},
+        **({ATTEMPTS_SINCE: since} if since else {}),
     )
     write_method(state, plan.method)
 
@@ -161,6 +164,7 @@ def _plan_of(state: State, folder: Path) -> Plan:
         judgements=judgements,
         rules=CURRENT if lacks_record(state, folder) else _recorded_rules(meta, folder),
         attempts_before=_recorded_attempts(meta),
+        attempts_since=float(meta[ATTEMPTS_SINCE]) if meta.get(ATTEMPTS_SINCE) else None,
     )
 
 

@@ -21,9 +21,10 @@ def tell_apart(evidence: Evidence, limits: Sequence[Limit], scene_of: SceneOf) -
 
     A limit is another one than the control's if what is named for the arm is more strongly suspected in it than in the
     control, or what is named for the control less: if one of the two differences excludes zero, among those of all
-    suspects of both.
+    suspects of both at all load levels.
     """
     control = evidence.control
+    levels = len({limit.load_level for limit in limits})
     of_control = {limit.load_level: limit for limit in limits if control is not None and limit.arm == control.name}
     told = []
     for limit in limits:
@@ -31,14 +32,15 @@ def tell_apart(evidence: Evidence, limits: Sequence[Limit], scene_of: SceneOf) -
         if other is None or other is limit:
             told.append(limit)
         else:
-            told.append(limit.model_copy(update={"is_apart": _is_apart(evidence, limit, other, scene_of)}))
+            is_apart = _is_apart(evidence, limit, other, scene_of, levels=levels)
+            told.append(limit.model_copy(update={"is_apart": is_apart}))
     return tuple(told)
 
 
-def _is_apart(evidence: Evidence, limit: Limit, other: Limit, scene_of: SceneOf) -> bool:
+def _is_apart(evidence: Evidence, limit: Limit, other: Limit, scene_of: SceneOf, *, levels: int) -> bool:
     if limit.resource is other.resource:
         return False
-    members = len({suspect.resource for suspect in (*limit.suspects, *other.suspects)})
+    members = levels * len({suspect.resource for suspect in (*limit.suspects, *other.suspects)})
     expected = [(limit.resource, 1), (other.resource, -1)]
     return any(
         _compare(evidence, limit, resource, members=members, scene_of=scene_of) == side

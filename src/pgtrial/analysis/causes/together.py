@@ -2,7 +2,8 @@
 
 A sentence picks, of many parts, limits or criteria, those that stand out. So their intervals share the error
 probability (Bonferroni), with those of the other arms, of all looks of a rule for stopping, and of whoever looks before
-the last block. ``Estimate.side`` says which of them exclude "no difference"; nothing else asserts one.
+the last block; and as many blocks are needed as for a claim. ``Estimate.side`` says which of them exclude "no
+difference"; nothing else asserts one.
 """
 
 import math
@@ -29,7 +30,7 @@ def estimate_difference(
 
     differences : (n >= 1,), arm less control, one per block in which it is known. after : (n,), whether the arm ran
     after the control, for the effect of the place in the block to be taken out. ``blocks``: (n,), their numbers, for
-    the hosts on which they ran. No interval with fewer than two blocks, nor where all agree exactly.
+    the hosts on which they ran. No interval with fewer blocks than decide a claim, nor where all agree exactly.
     """
     values: NDArray[np.float64] = np.asarray(differences, dtype=np.float64)
     mean, size = math.fsum(values) / values.size, float(np.abs(values).max())
@@ -44,6 +45,7 @@ def estimate_difference(
     )
     if comparison.hosts is not None and comparison.ratio is not None:
         mean = size * math.log(comparison.ratio)
-    if comparison.low is None or comparison.high is None:
+    is_enough = comparison.blocks >= evidence.rules.fewest_blocks
+    if not is_enough or comparison.low is None or comparison.high is None:
         return Estimate(value=mean)
     return Estimate(value=mean, low=size * math.log(comparison.low), high=size * math.log(comparison.high))

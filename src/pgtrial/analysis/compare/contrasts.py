@@ -104,7 +104,7 @@ def describe_contrasts(group: Group) -> Iterator[Contrast]:
             if (one := known[subject.key]) is not None
         ]
         pooled = combine_studies(studies) if len(studies) > 1 else None
-        absent = tuple(_find_absent_attempts(group))
+        absent = tuple(find_absent_attempts(group))
         yield Contrast(
             title=group.title,
             arm={name: value for name, value in group.arm.items() if group.control.get(name) != value},
@@ -121,22 +121,35 @@ def describe_contrasts(group: Group) -> Iterator[Contrast]:
         )
 
 
-def _find_absent_attempts(group: Group) -> Iterator[CaveatFinding]:
-    """Attempts at the claim that were made before one of the experiments and are not among them."""
-    numbers = {
-        subject.evidence.attempts_before + 1
-        for subject, _ in group.members
-        if subject.evidence.rules.counts_attempts and subject.evidence.attempts_before is not None
-    }
-    made = max(numbers, default=0)
-    if (absent := made - len(numbers)) > 0:
-        yield make_caveat(
-            "absent-attempts",
-            Severity.WARNING,
-            f"Of {made} attempts at the claim {absent} {'is' if absent == 1 else 'are'} not among these experiments: "
-            "whoever leaves attempts out chooses what the others say, so nothing is decided.",
-            "Compare all attempts, those that were interrupted as well.",
+def find_absent_attempts(group: Group) -> Iterator[CaveatFinding]:
+    """Attempts at the claim that were made before one of the experiments and are not among them.
+
+    Each list of attempts, as a machine has one, numbers its own: all that come before the last one have to be there.
+    Where several have one number, in folders that do not name their list or of a list that went on in two places,
+    first attempts alone are known to be complete: of three numbered 1, 1 and 2 one may be chosen on each of three
+    machines.
+    """
+    lists: dict[float | None, list[int]] = {}
+    for subject, _ in group.members:
+        evidence = subject.evidence
+        if evidence.rules.counts_attempts and evidence.attempts_before is not None:
+            lists.setdefault(evidence.attempts_since, []).append(evidence.attempts_before + 1)
+    made = sum(max(numbers) for numbers in lists.values())
+    absent = made - sum(len(set(numbers)) for numbers in lists.values())
+    if absent > 0:
+        what = f"Of {made} attempts at the claim {absent} {'is' if absent == 1 else 'are'} not among these experiments"
+    elif any(1 < max(numbers) < len(numbers) for numbers in lists.values()):
+        what = (
+            "Some of these experiments are later attempts at the claim, and which attempts belong together is not told"
         )
+    else:
+        return
+    yield make_caveat(
+        "absent-attempts",
+        Severity.WARNING,
+        f"{what}: whoever leaves attempts out chooses what the others say, so nothing is decided.",
+        "Compare all attempts, those that were interrupted as well.",
+    )
 
 
 def _matters(group: Group) -> list[Matter]:

@@ -59,15 +59,15 @@ def estimate_effects(evidence: Evidence, values: Values, *, scenarios: tuple[str
             for level in levels:
                 found += _adjust(
                     [
-                        _estimate(evidence, values, arm=arm, metric=metric, scenario=scenario, level=level)
+                        estimate_effect(evidence, values, arm=arm, metric=metric, scenario=scenario, level=level)
                         for arm in evidence.candidates
-                        if _is_observed(evidence, values, arm, (metric.name, scenario, level))
+                        if is_observed(evidence, values, arm, (metric.name, scenario, level))
                     ]
                 )
                 found += [
-                    _estimate(evidence, values, arm=arm, metric=metric, scenario=scenario, level=level)
+                    estimate_effect(evidence, values, arm=arm, metric=metric, scenario=scenario, level=level)
                     for arm in (evidence.placebo,)
-                    if arm is not None and _is_observed(evidence, values, arm, (metric.name, scenario, level))
+                    if arm is not None and is_observed(evidence, values, arm, (metric.name, scenario, level))
                 ]
     return mark_sure(evidence, found)
 
@@ -92,9 +92,9 @@ def find_primary(evidence: Evidence, estimated: tuple[Estimated, ...], *, arm: s
 def estimate_claimed(evidence: Evidence, values: Values, claim: Claim) -> Estimated | None:
     """An effect that the hypothesis is about, estimated alone; its p-value is not adjusted for other arms."""
     arm = next((arm for arm in evidence.arms if arm.name == evidence.hypothesis_arm), None)
-    if arm is None or not _is_observed(evidence, values, arm, (claim.metric.name, claim.scenario, ALL)):
+    if arm is None or not is_observed(evidence, values, arm, (claim.metric.name, claim.scenario, ALL)):
         return None
-    return _estimate(evidence, values, arm=arm, metric=claim.metric, scenario=claim.scenario, level=ALL)
+    return estimate_effect(evidence, values, arm=arm, metric=claim.metric, scenario=claim.scenario, level=ALL)
 
 
 def estimate_primary(evidence: Evidence, values: Values) -> Estimated | None:
@@ -103,17 +103,27 @@ def estimate_primary(evidence: Evidence, values: Values) -> Estimated | None:
     return None if first is None else estimate_claimed(evidence, values, first)
 
 
-def _is_observed(evidence: Evidence, values: Values, arm: Arm, key: tuple[str, str | None, int | str]) -> bool:
-    """Whether at least one block gives a ratio."""
+def is_observed(evidence: Evidence, values: Values, arm: Arm, key: tuple[str, str | None, int | str]) -> bool:
+    """Whether at least one block gives a ratio to the control."""
     return any(all(value_of(evidence, values, (run.id, *key)) > 0 for run in pair) for pair in evidence.pairs(arm.name))
 
 
-def _estimate(
-    evidence: Evidence, values: Values, *, arm: Arm, metric: Metric, scenario: str | None, level: int | str
+def estimate_effect(
+    evidence: Evidence,
+    values: Values,
+    *,
+    arm: Arm,
+    metric: Metric,
+    scenario: str | None,
+    level: int | str,
+    comparisons: int | None = None,
 ) -> Estimated:
-    key = (metric.name, scenario, level)
+    """Of an arm against the control, where ``is_observed``; the interval holds for ``comparisons`` together, the arms
+    unless another number is given.
+    """
+    key, comparisons = (metric.name, scenario, level), comparisons or evidence.comparisons
     control, treated = pairs = read_pairs(evidence, values, arm.name, key)
-    comparison = compare_metric(evidence, values, arm.name, key, comparisons=evidence.comparisons, pairs=pairs)
+    comparison = compare_metric(evidence, values, arm.name, key, comparisons=comparisons, pairs=pairs)
     margin = _margin(evidence, metric.name, scenario)
     bounds = evidence.rules.log_bounds(margin)
     needed = blocks_needed(
@@ -121,7 +131,7 @@ def _estimate(
         expect=None,
         bounds=bounds,
         better=metric.better,
-        comparisons=evidence.comparisons,
+        comparisons=comparisons,
         confidence=evidence.confidence_of_more(comparison.confidence),
     )
     block_ratios = tuple(float(y / x) if x > 0 and y > 0 else None for x, y in zip(control, treated, strict=True))

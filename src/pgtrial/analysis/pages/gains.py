@@ -1,12 +1,13 @@
 """What huge pages gain, and where the data stop fitting in shared buffers."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pgtrial.analysis.causes.sessions import estimate_mean
-from pgtrial.analysis.effects.estimate import blocks_of, compare_when_due, places
+from pgtrial.analysis.effects.estimate import Estimated, estimate_effect, is_observed
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.pages.checks import check_pages, describe_translations
@@ -18,14 +19,18 @@ from pgtrial.findings.record import ALL
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.metrics import TPS
 from pgtrial.model.verdict import Decision
-from pgtrial.stats.equivalence import decide
 from pgtrial.units import parse_bytes
 
 
-def tell_pages(gains: Sequence[PageGain], fits: Sequence[DataFit], labels: Mapping[int, Message]) -> Message:
-    """The largest gain, and what remains of it where the data no longer fit in shared buffers."""
+def tell_pages(
+    gains: Sequence[PageGain], fits: Sequence[DataFit], labels: Mapping[int, Message], *, fewest: int
+) -> Message:
+    """The largest gain that is shown, and what remains of it where the data no longer fit in shared buffers; ``fewest``
+    blocks tell of a gain.
+    """
     pages = dict.fromkeys(gain.page for gain in gains)
-    sentences = (_tell_largest(gains, labels), *(_tell_fit(page, gains, fits) for page in pages), _tell_boundary(fits))
+    known = [gain for gain in gains if gain.blocks >= fewest]
+    sentences = (_tell_largest(known, labels), *(_tell_fit(page, gains, fits) for page in pages), _tell_boundary(fits))
     return message("sentences", parts=tuple(sentence for sentence in sentences if sentence is not None))
 
 
@@ -84,7 +89,8 @@ def _tell_boundary(fits: Sequence[DataFit]) -> Message | None:
 # Huge pages: what they gain, cell by cell, and whether the runs really had them.
 #
 # A cell is a data size at a load level. The gain is the ratio to the arm with the same of everything but the page size,
-# block by block, so the cells can be read beside each other although their throughputs are far apart.
+# block by block, so the cells can be read beside each other although their throughputs are far apart. It bears what
+# effects bear, and the intervals of all cells hold together, since the largest of them is told.
 
 
 NONE = "none"  # ordinary pages
@@ -113,7 +119,10 @@ def describe_pages(evidence: Evidence, values: Values) -> HugePageFindings | Non
         checks=tuple(check_pages(evidence, {arm.name: page_of(arm) for arm in _compared(evidence)})),
         translations=translations,
         reason=reason,
-        text=tell_pages(gains, fits, {level.index: name_level(level) for level in evidence.levels}),
+        text=tell_pages(
+            *(gains, fits, {level.index: name_level(level) for level in evidence.levels}),
+            fewest=evidence.rules.fewest_blocks,
+        ),
     )
 
 
@@ -149,23 +158,33 @@ def _rest(arm: Arm) -> object:
 
 def _gains(evidence: Evidence, values: Values, pairs: Sequence[_Pair]) -> Iterator[PageGain]:
     levels: tuple[int | str, ...] = (ALL, *(level.index for level in evidence.levels))
+    # The only level is all load there is.
+    cells = len(pairs) * (len(levels) if len(evidence.levels) > 1 else 1)
     for pair in pairs:
+        of_pair = _with_control(evidence, pair.baseline)
         for level in levels:
-            yield _gain(evidence, values, pair, level=level, comparisons=len(pairs))
+            yield _gain(of_pair, values, pair, level=level, cells=cells)
 
 
-def _gain(evidence: Evidence, values: Values, pair: _Pair, *, level: int | str, comparisons: int) -> PageGain:
-    pairs = evidence.pairs(pair.arm.name, baseline=pair.baseline.name)
-    baseline, arm = (
-        np.array([values.get((run.id, TPS.name, None, level), np.nan) for run in runs], dtype=np.float64)
-        for runs in (zip(*pairs, strict=True) if pairs else ((), ()))
-    )
-    comparison = compare_when_due(
-        *(evidence, baseline, arm),
-        comparisons=comparisons,
-        after=places(evidence, pairs),
-        blocks=blocks_of(pairs),
-    )
+def _with_control(evidence: Evidence, baseline: Arm) -> Evidence:
+    """The experiment as one with this control, for effects against it to bear all that effects do."""
+
+    def role(arm: Arm) -> Role:
+        if arm.name == baseline.name:
+            return Role.CONTROL
+        return Role.CANDIDATE if arm.role is Role.CONTROL else arm.role
+
+    return replace(evidence, arms=tuple(replace(arm, role=role(arm)) for arm in evidence.arms))
+
+
+def _gain(evidence: Evidence, values: Values, pair: _Pair, *, level: int | str, cells: int) -> PageGain:
+    """``cells``: of how many the largest gain may be."""
+    found = None
+    if is_observed(evidence, values, pair.arm, (TPS.name, None, level)):
+        found = estimate_effect(
+            *(evidence, values), arm=pair.arm, metric=TPS, scenario=None, level=level, comparisons=cells
+        )
+    effect, (low, high) = (found.effect, _interval(found)) if found else (None, (None, None))
     return PageGain(
         arm=pair.arm.name,
         baseline=pair.baseline.name,
@@ -173,13 +192,21 @@ def _gain(evidence: Evidence, values: Values, pair: _Pair, *, level: int | str, 
         baseline_page=page_of(pair.baseline),
         scale=pair.arm.scale,
         load_level=level,
-        ratio=comparison.ratio,
-        low=comparison.low,
-        high=comparison.high,
+        ratio=effect.ratio if effect else None,
+        low=low,
+        high=high,
         confidence=evidence.confidence,
-        decision=decide(comparison, bounds=evidence.bounds, better=TPS.better),
-        blocks=comparison.blocks,
+        decision=effect.decision if effect else Decision.INCONCLUSIVE,
+        blocks=effect.blocks if effect else 0,
     )
+
+
+def _interval(found: Estimated) -> tuple[float | None, float | None]:
+    """With what failures may hide of it; none where they leave it open."""
+    effect, (down, up) = found.effect, found.comparison.hidden
+    if effect.fails_more or effect.low is None or effect.high is None:
+        return None, None
+    return effect.low * math.exp(down - effect.hidden_below), effect.high * math.exp(effect.hidden_above - up)
 
 
 def _fits(evidence: Evidence, values: Values) -> Iterator[DataFit]:

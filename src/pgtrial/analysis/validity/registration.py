@@ -17,6 +17,7 @@ from pgtrial.store.attempts import find_attempts
 from pgtrial.store.plans import (
     ATTEMPTS,
     ATTEMPTS_DIGEST,
+    ATTEMPTS_SINCE,
     CONTENTS,
     DIGEST,
     LOADED_DATA,
@@ -103,7 +104,9 @@ def _is_registered_late(evidence: Evidence) -> bool:
 def _has_attempts(meta: Mapping[str, str]) -> bool:
     """Whether the number of attempts is the one that was known when this one began."""
     before = meta.get(ATTEMPTS)
-    return before is not None and meta.get(ATTEMPTS_DIGEST) == attempts_digest(meta.get(DIGEST, ""), before)
+    if before is None:
+        return False
+    return meta.get(ATTEMPTS_DIGEST) == attempts_digest(meta.get(DIGEST, ""), before, meta.get(ATTEMPTS_SINCE, ""))
 
 
 def _has_digest(folder: Path, name: str, digest: str) -> bool:

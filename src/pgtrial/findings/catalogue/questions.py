@@ -141,10 +141,16 @@ QUESTIONS = {
     "gain.interval": Entry(text=N_("{change:change} ({low:change} to {high:change})")),
     "gain.at-scale": Entry(text=N_("{gain} at scale {scale}")),
     "page-gain.none": Entry(text=N_("In no cell is a gain from huge pages shown.")),
-    "page-gain.most": Entry(text=N_("Pages of {page} gain most: {gain}")),
-    "page-gain.most-with-level": Entry(text=N_("Pages of {page} gain most with {level}: {gain}")),
-    "page-gain.most-at-scale": Entry(text=N_("Pages of {page} gain most at scale {scale}: {gain}")),
-    "page-gain.most-at-both": Entry(text=N_("Pages of {page} gain most at scale {scale} with {level}: {gain}")),
+    "page-gain.most": Entry(text=N_("The largest gain that is shown is that of pages of {page}: {gain}")),
+    "page-gain.most-with-level": Entry(
+        text=N_("The largest gain that is shown is that of pages of {page} with {level}: {gain}")
+    ),
+    "page-gain.most-at-scale": Entry(
+        text=N_("The largest gain that is shown is that of pages of {page} at scale {scale}: {gain}")
+    ),
+    "page-gain.most-at-both": Entry(
+        text=N_("The largest gain that is shown is that of pages of {page} at scale {scale} with {level}: {gain}")
+    ),
     "page-gain.matters": Entry(text="{gain}."),
     "page-gain.is-small": Entry(text=N_("{gain}, which is less than matters here.")),
     "page-gain.by-fit": Entry(
