@@ -25,6 +25,8 @@ class Acceptance(Record):
     value: Estimate | None  # None: no run of the arm has one
     blocks: int
     failed: int  # attempts of the arm that failed: with one it is not enough
+    missing: int = 0  # valid runs without a value, as no transaction ended in them: likewise
+    interrupted: int = 0  # attempts of the arm that were cut off; the interval bears them
     verdict: Verdict
 
 
