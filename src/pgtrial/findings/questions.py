@@ -150,6 +150,7 @@ class Factors(Record):
     mains: tuple[MainEffect, ...]
     interactions: tuple[Interaction, ...]
     curves: tuple[Curve, ...]
+    reason: MaybeMessage = None  # why some, or all, has no interval, and nothing is asserted of it
 
 
 # What limits an arm by experiment: an elasticity for each of its resources, and what is missing from one.

@@ -94,7 +94,9 @@ def _judge(
         failed=failed,
         missing=missing,
         interrupted=interrupted,
-        verdict=Verdict.INVALID if is_invalid else _verdict(evidence, comparison, wanted, is_enough=not failed + missing),
+        verdict=Verdict.INVALID
+        if is_invalid
+        else _verdict(evidence, comparison, wanted, is_enough=not failed + missing),
     )
 
 

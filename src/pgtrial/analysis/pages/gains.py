@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgtrial.analysis.causes.sessions import estimate_mean
+from pgtrial.analysis.effects.contrasts import Borne, bear_arms, find_borne
 from pgtrial.analysis.effects.estimate import blocks_of, compare_when_due, places
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
@@ -149,22 +150,40 @@ def _rest(arm: Arm) -> object:
 
 def _gains(evidence: Evidence, values: Values, pairs: Sequence[_Pair]) -> Iterator[PageGain]:
     levels: tuple[int | str, ...] = (ALL, *(level.index for level in evidence.levels))
+    borne = {level: find_borne(evidence, values, (TPS.name, None, level)) for level in levels}
     for pair in pairs:
         for level in levels:
-            yield _gain(evidence, values, pair, level=level, comparisons=len(pairs))
+            yield _gain(evidence, values, pair, level=level, comparisons=len(pairs), borne=borne[level])
 
 
-def _gain(evidence: Evidence, values: Values, pair: _Pair, *, level: int | str, comparisons: int) -> PageGain:
+def _gain(
+    evidence: Evidence,
+    values: Values,
+    pair: _Pair,
+    *,
+    level: int | str,
+    comparisons: int,
+    borne: Mapping[str, Borne],
+) -> PageGain:
     pairs = evidence.pairs(pair.arm.name, baseline=pair.baseline.name)
     baseline, arm = (
         np.array([values.get((run.id, TPS.name, None, level), np.nan) for run in runs], dtype=np.float64)
         for runs in (zip(*pairs, strict=True) if pairs else ((), ()))
     )
+    after, blocks = places(evidence, pairs), blocks_of(pairs)
     comparison = compare_when_due(
         *(evidence, baseline, arm),
         comparisons=comparisons,
-        after=places(evidence, pairs),
-        blocks=blocks_of(pairs),
+        after=after,
+        blocks=blocks,
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_ratios = np.log(arm) - np.log(baseline)
+    comparison = bear_arms(
+        *(evidence, comparison, {pair.arm.name: 1.0, pair.baseline.name: -1.0}, borne),
+        log_ratios=log_ratios,
+        blocks=blocks,
+        after=after,
     )
     return PageGain(
         arm=pair.arm.name,

@@ -33,6 +33,21 @@ QUESTIONS = {
             "interval."
         )
     ),
+    "factor.lost": Entry(
+        text=N_(
+            "In {count} of {of} blocks an arm has no value, as no transaction ended there. The blocks that are left may "
+            "not represent it, so nothing of the factors has an interval."
+        )
+    ),
+    "factor.few-blocks": Entry(
+        text=N_("What factors do has an interval from {fewest} blocks on, and {count} have all arms.")
+    ),
+    "factor.fails": Entry(
+        text=N_(
+            "So many runs of {arms:and}, or of the control, failed or were interrupted that those that count may not "
+            "represent the arm: what it is part of has no interval."
+        )
+    ),
     "factor.best": Entry(
         text=N_("{factor} is best at {level}: every other level is worse, with {confidence:share} confidence for all.")
     ),
