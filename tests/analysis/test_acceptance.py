@@ -122,7 +122,7 @@ def test_an_arm_that_stands_still_in_some_runs_does_not_meet_a_latency(arm: str,
     wanted = {"metric": P99, "at_most": 0.02}
     evidence = asking(plan_trial(random.Random(1), blocks=8, more=1), wanted)
     rng = np.random.default_rng(4)
-    values = {
+    values: Values = {
         (slot.number, P99, None, ALL): float(0.008 * np.exp(SD * rng.standard_normal()))
         for slot in evidence.slots
         if slot.arm != arm or slot.block not in stalled
@@ -141,7 +141,7 @@ def test_an_arm_that_stands_still_in_some_runs_does_not_meet_a_latency(arm: str,
 def test_a_latency_beyond_the_limit_is_so_beside_runs_without_any() -> None:
     evidence = asking(plan_trial(random.Random(1), blocks=8), {"metric": P99, "at_most": 0.02, "arm": "b"})
     rng = np.random.default_rng(4)
-    values = {
+    values: Values = {
         (slot.number, P99, None, ALL): float(np.exp(SD * rng.standard_normal()))
         for slot in evidence.slots
         if slot.block != 2

@@ -256,7 +256,7 @@ def test_where_effects_decide_nothing_neither_do_factors() -> None:
     slot = next(slot for slot in evidence.slots if slot.arm == "a=10,b=8MB")
     failed = tuple(make_run(slot, number=900 + number, state=RunState.INVALID) for number in range(2))
     noise = np.random.default_rng(1)
-    values = {
+    values: Values = {
         (slot.number, TPS, None, "all"): float(np.exp(0.5 * ("a=10" in slot.arm) + noise.normal(0, SD)))
         for slot in evidence.slots
     }
@@ -275,7 +275,9 @@ def test_where_effects_decide_nothing_neither_do_factors() -> None:
 
 def test_one_run_that_was_stopped_leaves_a_large_effect_asserted() -> None:
     evidence, values = lose(draw(plan_two(12), 2), state=RunState.INTERRUPTED, often=1, noise=np.random.default_rng(1))
-    planted = {key: value * (1.5 if "a=10" in evidence.slots[key[0] - 1].arm else 1.0) for key, value in values.items()}
+    planted: Values = {
+        key: value * (1.5 if "a=10" in evidence.slots[key[0] - 1].arm else 1.0) for key, value in values.items()
+    }
 
     found = describe(evidence, planted)
 
@@ -285,7 +287,7 @@ def test_one_run_that_was_stopped_leaves_a_large_effect_asserted() -> None:
 
 def test_fewer_blocks_than_decide_a_claim_assert_nothing_of_factors() -> None:
     evidence = draw(plan_two(5), 3)
-    values = {
+    values: Values = {
         (slot.number, TPS, None, "all"): float(np.exp(("a=10" in slot.arm) + 0.001 * slot.number))
         for slot in evidence.slots
     }
@@ -294,7 +296,7 @@ def test_fewer_blocks_than_decide_a_claim_assert_nothing_of_factors() -> None:
 
     assert not asserts(found)
     assert asserts(describe(replace(evidence, rules=RULES[14]), values))
-    assert say(found.reason) == "What factors do has an interval from 6 blocks on, and 5 have all arms."
+    assert say(found.reason) == "Effects of factors have an interval from 6 blocks on, and 5 have all arms."
 
 
 @pytest.mark.parametrize("metric", [TPS, P99])
@@ -302,29 +304,29 @@ def test_blocks_in_which_an_arm_came_to_nothing_are_not_left_out(metric: str) ->
     """Of the worst run there is no ratio: a throughput of zero, and no latency at all."""
     evidence = draw(plan_two(8, metric=metric), 4)
     noise = np.random.default_rng(1)
-    values = {
+    values: Values = {
         (slot.number, metric, None, "all"): float(np.exp(0.5 * ("a=10" in slot.arm) + noise.normal(0, SD)))
         for slot in evidence.slots
     }
-    worst = next((slot.number, metric, None, "all") for slot in evidence.slots if slot.arm == "a=10,b=4MB")
+    worst = next(key for key in values if evidence.slots[key[0] - 1].arm == "a=10,b=4MB")
     rest = {key: value for key, value in values.items() if key != worst}
 
-    found = describe(evidence, rest | {worst: 0.0} if metric == TPS else rest)
+    found = describe(evidence, {**rest, worst: 0.0} if metric == TPS else rest)
 
     assert asserts(describe(evidence, values))
     assert not asserts(found)
-    assert say(found.reason).startswith("In 1 of 8 blocks an arm has no value")
+    assert say(found.reason).startswith("In 1 of 8 blocks the metric of an arm is zero or does not exist")
 
 
 def test_what_runs_leave_for_the_next_one_is_in_the_interval_of_a_factor() -> None:
-    """Whatever comes after a = 10 is slower, and the arms themselves are equal: in turn it is the others that pay."""
-    template, experiments = plan_two(12), 60
+    """Whatever comes after a = 10 is slower, and the arms themselves are equal: it is the others that pay."""
+    template, experiments = plan_two(24), 60
     seeds, noise = random.Random(9), np.random.default_rng(9)
     false = {CURRENT.version: 0, 14: 0}
     for _ in range(experiments):
         evidence = draw(template, seeds.randrange(2**31))
         before = ["", *(slot.arm for slot in evidence.slots)]
-        values = {
+        values: Values = {
             (slot.number, TPS, None, "all"): float(np.exp(noise.normal(0, SD) - 0.1 * ("a=10" in last)))
             for slot, last in zip(evidence.slots, before, strict=False)
         }

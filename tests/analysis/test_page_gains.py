@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pgtrial.export.tables import tables_of
 from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.questions import HugePageFindings, PageCheck, PageGain
+from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Decision
 from pgtrial.store.state import State
 from support import COUNTERS, Simulation, write_result_folder
@@ -44,13 +46,13 @@ knob = "dataset"
 levels = [10, 100]
 
 [design]
-blocks = 4
+blocks = 6
 """
 # At scale 10, 150 MB, the data fit in 512 MB; at scale 100 they do not, and huge pages gain nothing.
 TPS = {
     "pages=none,scale=10": 1000.0,
     "pages=2MB,scale=10": 1100.0,
-    "pages=1GB,scale=10": 1200.0,
+    "pages=1GB,scale=10": 1500.0,
     "pages=none,scale=100": 300.0,
     "pages=2MB,scale=100": 300.0,
     "pages=1GB,scale=100": 300.0,
@@ -135,7 +137,7 @@ def test_each_gain_is_against_ordinary_pages_with_the_same_data(pages: HugePageF
     assert len(pages.gains) == 4 * 3  # pairs, at both load levels and over them
 
 
-@pytest.mark.parametrize(("arm", "true"), [("pages=2MB,scale=10", 1.1), ("pages=1GB,scale=10", 1.2)])
+@pytest.mark.parametrize(("arm", "true"), [("pages=2MB,scale=10", 1.1), ("pages=1GB,scale=10", 1.5)])
 @pytest.mark.parametrize("level", ["all", 0, 1])
 def test_gains_are_near_the_true_ones_with_intervals(
     gain: Callable[..., PageGain], arm: str, true: float, level: int | str
@@ -146,7 +148,7 @@ def test_gains_are_near_the_true_ones_with_intervals(
     assert found.low is not None
     assert found.high is not None
     assert found.low < true < found.high
-    assert found.blocks == 4
+    assert found.blocks == 6
 
 
 def test_where_pages_gain_nothing_no_gain_is_found(gain: Callable[..., PageGain]) -> None:
@@ -169,6 +171,26 @@ def test_intervals_hold_for_all_arms_that_are_compared(gain: Callable[..., PageG
     assert found.low is not None
     assert effect.low is not None
     assert found.low > effect.low
+
+
+@pytest.mark.parametrize("state", [RunState.INVALID, RunState.INTERRUPTED])
+def test_a_gain_of_pages_whose_runs_were_lost_is_not_asserted(bare: Path, measured: Values, state: RunState) -> None:
+    """Those of the control, against which all failures are counted."""
+    evidence = read_evidence(bare)
+    lost = tuple(
+        replace(run, id=900 + number, state=state)
+        for number, run in enumerate(evidence.runs_of("pages=none,scale=10"))
+        for _ in range(2)
+    )
+
+    sound = describe_pages(evidence, measured)
+    found = describe_pages(replace(evidence, runs=(*evidence.runs, *lost)), measured)
+
+    assert sound is not None
+    assert found is not None
+    assert any(each.decision is Decision.BETTER for each in sound.gains)
+    assert {each.decision for each in found.gains} == {Decision.INCONCLUSIVE}
+    assert say(found.text).startswith("In no cell is a gain from huge pages shown.")
 
 
 def test_where_the_data_stop_fitting_is_told(pages: HugePageFindings) -> None:
@@ -205,14 +227,14 @@ def test_runs_with_the_pages_they_asked_for_are_confirmed(pages: HugePageFinding
     assert found["pages=2MB,scale=10"] == PageCheck(
         arm="pages=2MB,scale=10",
         page="2MB",
-        runs=4,
-        seen=4,
-        confirmed=4,
+        runs=6,
+        seen=6,
+        confirmed=6,
         found=(2 * 1024.0**2,),
         transparent=0.0,
         pool=540 * 1024.0**2,
         used=540 * 1024.0**2,
-        given_back=4,
+        given_back=6,
         not_given_back=0,
     )
     assert found["pages=none,scale=10"].used == 0
@@ -229,7 +251,7 @@ def test_misses_are_per_transaction(pages: HugePageFindings, findings: Findings)
     ]
 
     assert cost.misses is not None
-    assert cost.misses.value == pytest.approx(sum(6e5 / 9.7 / rate for rate in rates) / 4)
+    assert cost.misses.value == pytest.approx(sum(6e5 / 9.7 / rate for rate in rates) / 6)
     assert cost.miss_share is not None
     assert cost.miss_share.value == pytest.approx(0.0005)
     assert cost.code_misses is None
@@ -246,7 +268,7 @@ def test_a_run_with_other_pages_and_a_pool_that_stayed_are_counted(
 
     assert found is not None
     check = next(each for each in found.checks if each.arm == "pages=2MB,scale=10")
-    assert (check.confirmed, check.given_back, check.not_given_back) == (3, 3, 1)
+    assert (check.confirmed, check.given_back, check.not_given_back) == (5, 5, 1)
     assert check.found == (4096.0, 2 * 1024.0**2)
     assert (found.translations, say(found.reason)) == ((), "No counters.")
 

@@ -29,8 +29,8 @@ class Rules:
     behind and do later is told from the latencies of the slices where it is about a latency, not from their throughput.
     ``weighs_lone_failures``: there is no verdict where two attempts of one arm failed and none of the other.
     ``refutes_with_failures``: a metric refutes a claim of several only where it does so at its share of the level with
-    failures, too. ``bears_alike``: requirements, factors and gains of pages bear what effects do: runs that lack a value,
-    failures, interruptions, what is left behind, and too few blocks.
+    failures, too. ``bears_alike``: requirements, factors and gains of pages bear what effects do: runs that lack a
+    value, failures, interruptions, what is left behind, and too few blocks.
     """
 
     version: int

@@ -81,6 +81,9 @@ def _judge(
         comparison = bound_failures(comparison, np.log(reached[reached > 0] / wanted.limit.value), share=share)
         # What is sampled may be missing for other reasons, and is not told by transactions.
         missing = int(np.isnan(reached).sum()) if observable is not None and not observable.is_sampled else 0
+    verdict = Verdict.INVALID
+    if not is_invalid:
+        verdict = _verdict(evidence, comparison, wanted, may_be_enough=not failed and not missing)
     return Acceptance(
         arm=arm,
         metric=wanted.metric,
@@ -94,9 +97,7 @@ def _judge(
         failed=failed,
         missing=missing,
         interrupted=interrupted,
-        verdict=Verdict.INVALID
-        if is_invalid
-        else _verdict(evidence, comparison, wanted, is_enough=not failed + missing),
+        verdict=verdict,
     )
 
 
@@ -107,9 +108,9 @@ def _value(comparison: Comparison, limit: float) -> Estimate | None:
     return Estimate(value=comparison.ratio * limit, low=low, high=high)
 
 
-def _verdict(evidence: Evidence, comparison: Comparison, wanted: AcceptanceTable, *, is_enough: bool) -> Verdict:
+def _verdict(evidence: Evidence, comparison: Comparison, wanted: AcceptanceTable, *, may_be_enough: bool) -> Verdict:
     better = Better.HIGHER if wanted.at_most is None else Better.LOWER
     found = judge(comparison, expect="better", bounds=_AT, better=better)
     if comparison.blocks < evidence.rules.fewest_blocks:
         return Verdict.INCONCLUSIVE
-    return found if is_enough or found is not Verdict.SUPPORTED else Verdict.INCONCLUSIVE
+    return found if may_be_enough or found is not Verdict.SUPPORTED else Verdict.INCONCLUSIVE

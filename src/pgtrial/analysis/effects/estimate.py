@@ -182,7 +182,7 @@ def bear_failures(evidence: Evidence, comparison: Comparison, effect: Effect, *,
 def bear_failures_of(
     evidence: Evidence, comparison: Comparison, arm: str, block_ratios: Sequence[float | None], *, share: float
 ) -> Comparison:
-    """As ``bear_failures``, of the ratios of an arm to the control in each of their blocks, None where there is none."""
+    """As ``bear_failures``, of the ratios of an arm to the control in their blocks, None where there is none."""
     # Without what the place in the block does.
     pairs = evidence.pairs(arm)
     after, position = places(evidence, pairs), comparison.position or 0.0

@@ -35,17 +35,17 @@ QUESTIONS = {
     ),
     "factor.lost": Entry(
         text=N_(
-            "In {count} of {of} blocks an arm has no value, as no transaction ended there. The blocks that are left may "
-            "not represent it, so nothing of the factors has an interval."
+            "In {count} of {of} blocks the metric of an arm is zero or does not exist, so there is no ratio. The other "
+            "blocks may not represent the arm, so no effect of a factor has an interval."
         )
     ),
     "factor.few-blocks": Entry(
-        text=N_("What factors do has an interval from {fewest} blocks on, and {count} have all arms.")
+        text=N_("Effects of factors have an interval from {fewest} blocks on, and {count} have all arms.")
     ),
     "factor.fails": Entry(
         text=N_(
             "So many runs of {arms:and}, or of the control, failed or were interrupted that those that count may not "
-            "represent the arm: what it is part of has no interval."
+            "represent them: what they are part of has no interval."
         )
     ),
     "factor.best": Entry(
