@@ -193,6 +193,20 @@ def test_a_gain_of_pages_whose_runs_were_lost_is_not_asserted(bare: Path, measur
     assert say(found.text).startswith("In no cell is a gain from huge pages shown.")
 
 
+def test_a_run_that_stood_still_at_one_load_level_leaves_no_gain_over_all(bare: Path, measured: Values) -> None:
+    """There is no mean over levels of which one is zero, and its block is the worst one of the arm."""
+    evidence = read_evidence(bare)
+    worst = evidence.runs_of("pages=2MB,scale=10")[0].id
+    values = {key: value for key, value in measured.items() if key != (worst, "pgbench.tps", None, "all")}
+    values[worst, "pgbench.tps", None, 0] = 0.0
+
+    found = describe_pages(evidence, values)
+
+    assert found is not None
+    (gain,) = (each for each in found.gains if (each.arm, each.load_level) == ("pages=2MB,scale=10", "all"))
+    assert (gain.ratio, gain.decision) == (None, Decision.INCONCLUSIVE)
+
+
 def test_where_the_data_stop_fitting_is_told(pages: HugePageFindings) -> None:
     small, large = pages.fits
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from pgtrial.analysis.causes.sessions import estimate_mean
 from pgtrial.analysis.effects.contrasts import Borne, bear_arms, find_borne
-from pgtrial.analysis.effects.estimate import blocks_of, compare_when_due, places
+from pgtrial.analysis.effects.estimate import blocks_of, compare_when_due, places, value_of
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.pages.checks import check_pages, describe_translations
@@ -167,7 +167,7 @@ def _gain(
 ) -> PageGain:
     pairs = evidence.pairs(pair.arm.name, baseline=pair.baseline.name)
     baseline, arm = (
-        np.array([values.get((run.id, TPS.name, None, level), np.nan) for run in runs], dtype=np.float64)
+        np.array([_throughput(evidence, values, run.id, level) for run in runs], dtype=np.float64)
         for runs in (zip(*pairs, strict=True) if pairs else ((), ()))
     )
     after, blocks = places(evidence, pairs), blocks_of(pairs)
@@ -199,6 +199,11 @@ def _gain(
         decision=decide(comparison, bounds=evidence.bounds, better=TPS.better),
         blocks=comparison.blocks,
     )
+
+
+def _throughput(evidence: Evidence, values: Values, run: int, level: int | str) -> float:
+    key = (run, TPS.name, None, level)
+    return value_of(evidence, values, key) if evidence.rules.bears_alike else values.get(key, np.nan)
 
 
 def _fits(evidence: Evidence, values: Values) -> Iterator[DataFit]:
