@@ -102,13 +102,13 @@ def test_what_is_told_in_steps_may_be_off_by_one_in_every_average(evidence: Evid
     crossed = cross(evidence, {"a": ["1", "2"], "b": ["x", "y"]})
     truth, step = np.array([[1.0, 1.1], [1.2, 1.32]]), np.log(1.25)
     rng = np.random.default_rng(4)
-    told = {
+    told: Values = {
         (run.id, "pgbench.tps", None, "all"): float(truth[place(run)] * np.exp(rng.normal(0, 0.01)))
         for run in crossed.valid
     }
     finely = describe_factors(crossed, told)
     coarsely = describe_factors(
-        crossed, told | {(run.id, "pgbench.tps" + STEP, None, "all"): step for run in crossed.valid}
+        crossed, {**told, **{(run.id, "pgbench.tps" + STEP, None, "all"): step for run in crossed.valid}}
     )
 
     assert finely is not None
@@ -135,7 +135,9 @@ def test_one_contrast_in_twenty_experiments_is_a_false_alarm_at_most(evidence: E
     crossed = cross(evidence, {"a": ["1", "2"], "b": ["x", "y"]})
     rng, alarms, number = np.random.default_rng(11), 0, 300
     for _ in range(number):
-        values = {(run.id, "pgbench.tps", None, "all"): float(np.exp(rng.normal(7, 0.1))) for run in crossed.valid}
+        values: Values = {
+            (run.id, "pgbench.tps", None, "all"): float(np.exp(rng.normal(7, 0.1))) for run in crossed.valid
+        }
         found = describe_factors(crossed, values)
         assert found is not None
         alarms += asserts(found)
