@@ -13,9 +13,12 @@ from pgtrial.analysis.observations import Values
 from pgtrial.experiment_file.cause_tables import AcceptanceTable
 from pgtrial.findings.caveat import caveat
 from pgtrial.findings.questions import Acceptance
-from pgtrial.model.run import RunState
+from pgtrial.findings.record import ALL
+from pgtrial.model.rules import CURRENT, RULES, Rules
+from pgtrial.model.run import RunRow, RunState
 from pgtrial.model.verdict import Verdict
 
+P99 = "pgbench.latency_p99"
 SD = 0.05  # of a block's log throughput
 
 
@@ -111,3 +114,82 @@ def test_what_makes_the_verdict_invalid_leaves_nothing_enough() -> None:
     found = judge_acceptance(evidence, measure(evidence, 1, a=1500, b=1500), (caveat("post-hoc"),))
 
     assert {each.verdict for each in found} == {Verdict.INVALID}
+
+
+@pytest.mark.parametrize(("arm", "stalled"), [("a", {2}), ("b", {2, 5}), ("c0", {2, 5})])
+def test_an_arm_that_stands_still_in_some_runs_does_not_meet_a_latency(arm: str, stalled: set[int]) -> None:
+    """No transaction ended in them, so they have no latency: the worst there is. c0 has no part in the claim."""
+    wanted = {"metric": P99, "at_most": 0.02}
+    evidence = asking(plan_trial(random.Random(1), blocks=8, more=1), wanted)
+    rng = np.random.default_rng(4)
+    values: Values = {
+        (slot.number, P99, None, ALL): float(0.008 * np.exp(SD * rng.standard_normal()))
+        for slot in evidence.slots
+        if slot.arm != arm or slot.block not in stalled
+    }
+
+    found = judge_acceptance(evidence, values, ())
+    of_old = judge_acceptance(replace(evidence, rules=RULES[14]), values, ())
+
+    assert {each.arm: each.verdict is Verdict.SUPPORTED for each in found} == {
+        name: name != arm for name in ("a", "b", "c0")
+    }
+    assert only(found, arm).missing == len(stalled)
+    assert {each.verdict for each in of_old} == {Verdict.SUPPORTED}
+
+
+def test_a_latency_beyond_the_limit_is_so_beside_runs_without_any() -> None:
+    evidence = asking(plan_trial(random.Random(1), blocks=8), {"metric": P99, "at_most": 0.02, "arm": "b"})
+    rng = np.random.default_rng(4)
+    values: Values = {
+        (slot.number, P99, None, ALL): float(np.exp(SD * rng.standard_normal()))
+        for slot in evidence.slots
+        if slot.block != 2
+    }
+
+    (found,) = judge_acceptance(evidence, values, ())
+
+    assert (found.verdict, found.missing) == (Verdict.REFUTED, 1)
+
+
+def met_though_interrupted(often: int, *, blocks: int, experiments: int, rules: Rules) -> int:
+    """How often b, which stands at the limit, meets it, if so many of its runs are stopped while they look slow, and
+    are made anew.
+    """
+    seeds, rng, met = random.Random(3), np.random.default_rng(often), 0
+    for _ in range(experiments):
+        evidence = asking(plan_trial(seeds, blocks=blocks), {"at_least": 1000, "arm": "b"})
+        speeds, stopped = {slot.number: SD * rng.standard_normal() for slot in evidence.slots}, list[RunRow]()
+        for slot in evidence.slots:
+            while slot.arm == "b" and speeds[slot.number] < -SD / 2 and len(stopped) < often:
+                stopped.append(make_run(slot, number=1000 + len(stopped), state=RunState.INTERRUPTED))
+                speeds[slot.number] = SD * rng.standard_normal()
+        values = observe(evidence, {number: np.log(1000) + speed for number, speed in speeds.items()})
+        evidence = replace(evidence, rules=rules, runs=(*evidence.runs, *stopped))
+        met += judge_acceptance(evidence, values, ())[0].verdict is Verdict.SUPPORTED
+    return met
+
+
+@pytest.mark.parametrize("often", [1, 2, 3, 6])
+@pytest.mark.parametrize("blocks", [6, 12])
+def test_runs_that_are_stopped_where_they_look_bad_do_not_make_it_enough(often: int, blocks: int) -> None:
+    experiments = 400
+
+    met = met_though_interrupted(often, blocks=blocks, experiments=experiments, rules=CURRENT)
+
+    assert met <= most(experiments, 0.025)
+
+
+def test_by_rules_14_they_did() -> None:
+    assert met_though_interrupted(6, blocks=12, experiments=200, rules=RULES[14]) > most(200, 0.025)
+
+
+def test_one_interruption_leaves_clear_requirements_decided() -> None:
+    evidence = asking(plan_trial(random.Random(1)), {"at_least": 1000})
+    stopped = make_run(evidence.slots[0], number=99, state=RunState.INTERRUPTED)
+    evidence = replace(evidence, runs=(*evidence.runs, stopped))
+
+    found = judge_acceptance(evidence, measure(evidence, 1, a=1500, b=700), ())
+
+    assert (only(found, "a").verdict, only(found, "b").verdict) == (Verdict.SUPPORTED, Verdict.REFUTED)
+    assert only(found, stopped.slot.arm).interrupted == 1

@@ -52,7 +52,7 @@ blocks = 6
 TPS = {
     "pages=none,scale=10": 1000.0,
     "pages=2MB,scale=10": 1100.0,
-    "pages=1GB,scale=10": 1200.0,
+    "pages=1GB,scale=10": 1500.0,
     "pages=none,scale=100": 300.0,
     "pages=2MB,scale=100": 300.0,
     "pages=1GB,scale=100": 300.0,
@@ -137,7 +137,7 @@ def test_each_gain_is_against_ordinary_pages_with_the_same_data(pages: HugePageF
     assert len(pages.gains) == 4 * 3  # pairs, at both load levels and over them
 
 
-@pytest.mark.parametrize(("arm", "true"), [("pages=2MB,scale=10", 1.1), ("pages=1GB,scale=10", 1.2)])
+@pytest.mark.parametrize(("arm", "true"), [("pages=2MB,scale=10", 1.1), ("pages=1GB,scale=10", 1.5)])
 @pytest.mark.parametrize("level", ["all", 0, 1])
 def test_gains_are_near_the_true_ones_with_intervals(
     gain: Callable[..., PageGain], arm: str, true: float, level: int | str
@@ -173,6 +173,40 @@ def test_intervals_hold_for_all_cells_among_which_the_largest_is_told(
     assert found.low is not None
     assert effect.low is not None
     assert found.low < effect.low
+
+
+@pytest.mark.parametrize("state", [RunState.INVALID, RunState.INTERRUPTED])
+def test_a_gain_of_pages_whose_runs_were_lost_is_not_asserted(bare: Path, measured: Values, state: RunState) -> None:
+    """Those of the control, against which all failures are counted."""
+    evidence = read_evidence(bare)
+    lost = tuple(
+        replace(run, id=900 + number, state=state)
+        for number, run in enumerate(evidence.runs_of("pages=none,scale=10"))
+        for _ in range(2)
+    )
+
+    sound = describe_pages(evidence, measured)
+    found = describe_pages(replace(evidence, runs=(*evidence.runs, *lost)), measured)
+
+    assert sound is not None
+    assert found is not None
+    assert any(each.decision is Decision.BETTER for each in sound.gains)
+    assert {each.decision for each in found.gains} == {Decision.INCONCLUSIVE}
+    assert say(found.text).startswith("In no cell is a gain from huge pages shown.")
+
+
+def test_a_run_that_stood_still_at_one_load_level_leaves_no_gain_over_all(bare: Path, measured: Values) -> None:
+    """There is no mean over levels of which one is zero, and its block is the worst one of the arm."""
+    evidence = read_evidence(bare)
+    worst = evidence.runs_of("pages=2MB,scale=10")[0].id
+    values = {key: value for key, value in measured.items() if key != (worst, "pgbench.tps", None, "all")}
+    values[worst, "pgbench.tps", None, 0] = 0.0
+
+    found = describe_pages(evidence, values)
+
+    assert found is not None
+    (gain,) = (each for each in found.gains if (each.arm, each.load_level) == ("pages=2MB,scale=10", "all"))
+    assert (gain.ratio, gain.decision) == (None, Decision.INCONCLUSIVE)
 
 
 def test_where_the_data_stop_fitting_is_told(pages: HugePageFindings) -> None:

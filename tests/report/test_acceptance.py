@@ -6,6 +6,7 @@ import pytest
 
 from pgtrial.analysis.analyze import analyze
 from pgtrial.findings.findings import Findings
+from pgtrial.model.verdict import Verdict
 from pgtrial.report.html import render_html
 from pgtrial.report.markdown import render_summary
 from pgtrial.report.text import render_text
@@ -61,3 +62,11 @@ def test_a_file_that_asks_nothing_has_no_section(sample: Findings) -> None:
     assert sample.acceptance == ()
     assert "Requirements:" not in render_text(sample)
     assert "Is it enough?" not in render_html(sample)
+
+
+def test_why_it_is_not_decided_is_said(found: Findings) -> None:
+    """Runs of an arm that ended no transaction, or were cut off, may be the ones that matter."""
+    row = found.acceptance[1].model_copy(update={"verdict": Verdict.INCONCLUSIVE, "missing": 2, "interrupted": 1})
+    text = render_text(found.model_copy(update={"acceptance": (row,)}), width=200)
+
+    assert "not decided: 2 runs have no value, 1 run was interrupted" in text.replace("\N{NO-BREAK SPACE}", " ")

@@ -3,7 +3,7 @@
 Everything is a contrast of logarithms inside a block, so that it has one number per block, and the intervals come from
 blocks as those of all effects do. A main effect is averaged over the levels of the other factors (Montgomery, Design
 and Analysis of Experiments, ch. 5 and 6): beside an interaction it is the mean of different effects, and the sentence
-says so. The intervals of all contrasts hold together (Bonferroni).
+says so. The intervals of all contrasts hold together (Bonferroni), and bear what effects do (effects/contrasts.py).
 
 The best level is that with the best mean. Which one really is best is among the levels of which no other one is surely
 better, by intervals of all pairs that hold together (Hsu, Ann. Statist. 9 (1981) 1026-1034, by Bonferroni in place of
@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.effects.claim import claims_of
-from pgtrial.analysis.effects.estimate import compare_when_due, read_step
+from pgtrial.analysis.effects.contrasts import Borne, bear_arms, find_borne
+from pgtrial.analysis.effects.estimate import compare_when_due, read_step, value_of
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.findings.message import Message, message
@@ -40,12 +41,15 @@ _FEWEST_LEVELS = 3  # of a curve
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measured:
     """Logarithms of the metric in each arm, (blocks,), of ``blocks``, and by how much one may be off: see
-    ``read_step``.
+    ``read_step``. ``lost``: blocks of which an arm came down to nothing, so that those that are left were chosen.
     """
 
+    arms: Mapping[_Place, str]
     logs: Mapping[_Place, Array]
     blocks: tuple[int, ...]
+    lost: int
     reach: float
+    borne: Mapping[str, Borne]
 
 
 def describe_factors(evidence: Evidence, values: Values) -> Factors | None:
@@ -91,24 +95,48 @@ def describe_factors(evidence: Evidence, values: Values) -> Factors | None:
         mains=mains,
         interactions=interactions,
         curves=tuple(curve for curve in curves if curve is not None),
+        reason=_why_not(evidence, measured),
     )
+
+
+def _why_not(evidence: Evidence, measured: _Measured) -> Message | None:
+    """Why some of it, or all, has no interval."""
+    fewest, count = evidence.rules.fewest_blocks, len(measured.blocks)
+    fails = tuple(arm for arm, each in measured.borne.items() if each.decides)
+    if measured.lost:
+        return message("factor.lost", count=measured.lost, of=measured.lost + count)
+    if evidence.rules.bears_alike and count < fewest:
+        return message("factor.few-blocks", count=count, fewest=fewest)
+    return message("factor.fails", arms=fails) if fails else None
 
 
 def _read(
     evidence: Evidence, values: Values, arms: Mapping[_Place, str], key: tuple[str, str | None, int | str]
 ) -> _Measured | None:
     """Of the blocks that have all arms; None without any."""
-    complete = evidence.complete_blocks()
-    by_arm = {
-        arm: {run.slot.block: values.get((run.id, *key), math.nan) for run in evidence.runs_of(arm)}
-        for arm in arms.values()
-    }
-    blocks = [block for block in complete if all(by_arm[arm].get(block, math.nan) > 0 for arm in arms.values())]
+    rules, is_time = evidence.rules, key[0] in evidence.load.times
+    by_block: dict[int, list[float]] = {block: [] for block in evidence.complete_blocks()}
+    for arm in arms.values():
+        for run in evidence.runs_of(arm):
+            if run.slot.block in by_block:
+                place = (run.id, *key)
+                value = value_of(evidence, values, place) if rules.bears_alike else values.get(place, math.nan)
+                by_block[run.slot.block].append(value)
+    blocks = [block for block, found in by_block.items() if all(value > 0 for value in found)]
     if not blocks:
         return None
-    logs = {place: np.log([by_arm[arm][block] for block in blocks]) for place, arm in arms.items()}
+    # A run in which no transaction ended has no time; of what was not sampled nothing is known.
+    lost = sum(any(value <= 0 or (is_time and math.isnan(value)) for value in found) for found in by_block.values())
+    logs = {place: np.log([by_block[block][index] for block in blocks]) for index, place in enumerate(arms)}
     reach = max(read_step(values, [run.id for run in evidence.runs_of(arm)], key) for arm in arms.values())
-    return _Measured(logs=logs, blocks=tuple(blocks), reach=reach)
+    return _Measured(
+        arms=arms,
+        logs=logs,
+        blocks=tuple(blocks),
+        lost=lost if rules.bears_alike else 0,
+        reach=reach,
+        borne=find_borne(evidence, values, key),
+    )
 
 
 def _point(evidence: Evidence, logs: Array, *, levels: tuple[str, ...]) -> LevelPoint:
@@ -124,13 +152,15 @@ def _average(measured: _Measured, at: Mapping[int, int]) -> Array:
     return np.asarray(np.mean(chosen, axis=0), dtype=np.float64)
 
 
-def _ratio(
-    evidence: Evidence, measured: _Measured, differences: Array, *, members: int, weight: float = 1.0
-) -> Estimate:
-    """Of differences of logarithms, (blocks,), with an interval that holds for ``members`` of them together.
+def _share(measured: _Measured, at: Mapping[int, int], weight: float) -> dict[_Place, float]:
+    """Weights of all arms that have these levels of these factors, which add up to ``weight``."""
+    chosen = [place for place in measured.logs if all(place[factor] == level for factor, level in at.items())]
+    return dict.fromkeys(chosen, weight / len(chosen))
 
-    ``weight``: how often the difference has what one measurement is off by.
-    """
+
+def _ratio(evidence: Evidence, measured: _Measured, weights: Mapping[_Place, float], *, members: int) -> Estimate:
+    """Of a contrast of logarithms, with an interval that holds for ``members`` of them together."""
+    differences = np.asarray(sum(weight * measured.logs[place] for place, weight in weights.items()), dtype=np.float64)
     found = compare_when_due(
         *(evidence, np.ones(differences.size), np.exp(differences)),
         comparisons=members,
@@ -138,8 +168,16 @@ def _ratio(
         blocks=measured.blocks,
     )
     arms = tuple(np.exp(each) for each in measured.logs.values())
-    found = bound_steps(found, arms, reach=measured.reach, weight=weight)
-    return Estimate(value=math.exp(float(differences.mean())), low=found.low, high=found.high)
+    # As often as a ratio of two arms has what one measurement is off by.
+    often = sum(map(abs, weights.values())) / 2
+    found = bound_steps(found, arms, reach=measured.reach, weight=often)
+    found = bear_arms(
+        *(evidence, found, {measured.arms[place]: weight for place, weight in weights.items()}, measured.borne),
+        log_ratios=differences,
+        blocks=measured.blocks,
+    )
+    low, high = (None, None) if measured.lost else (found.low, found.high)
+    return Estimate(value=math.exp(float(differences.mean())), low=low, high=high)
 
 
 def _main(
@@ -153,8 +191,8 @@ def _main(
     members: int,
 ) -> MainEffect:
     name = names[factor]
-    difference = _average(measured, {factor: level}) - _average(measured, {factor: 0})
-    ratio = _ratio(evidence, measured, difference, members=members)
+    weights = _share(measured, {factor: level}, 1.0) | _share(measured, {factor: 0}, -1.0)
+    ratio = _ratio(evidence, measured, weights, members=members)
     values = {"factor": name, "level": levels[name][level], "base": levels[name][0]}
     return MainEffect(**values, ratio=ratio, text=_tell("main", ratio, **values))
 
@@ -171,9 +209,13 @@ def _interaction(
 ) -> Interaction:
     """By what factor the effect of the first is larger at a level of the second than at its base level."""
     (one, other), (level, beside) = pair, at
-    with_it = _average(measured, {one: level, other: beside}) - _average(measured, {one: 0, other: beside})
-    without = _average(measured, {one: level, other: 0}) - _average(measured, {one: 0, other: 0})
-    ratio = _ratio(evidence, measured, with_it - without, members=members, weight=2.0)
+    weights = (
+        _share(measured, {one: level, other: beside}, 1.0)
+        | _share(measured, {one: 0, other: beside}, -1.0)
+        | _share(measured, {one: level, other: 0}, -1.0)
+        | _share(measured, {one: 0, other: 0}, 1.0)
+    )
+    ratio = _ratio(evidence, measured, weights, members=members)
     values = {
         "factor": names[one],
         "level": levels[names[one]][level],
@@ -213,10 +255,11 @@ def _curve(
     sign = 1.0 if is_higher else -1.0
 
     def is_beaten(place: int) -> bool:
+        own = _share(measured, {factor: order[place]}, -sign)
         return any(
-            _ratio(evidence, measured, sign * (means[other] - means[place]), members=pairs).side(1.0) > 0
-            for other in range(len(order))
-            if other != place
+            _ratio(evidence, measured, own | _share(measured, {factor: other}, sign), members=pairs).side(1.0) > 0
+            for other in order
+            if other != order[place]
         )
 
     among = [levels[order[place]] for place in range(len(order)) if place == best or not is_beaten(place)]
@@ -224,10 +267,10 @@ def _curve(
     slope = None
     if doublings is not None:
         steps = doublings - doublings.mean()
-        weights = steps / (steps @ steps)
-        slope = _ratio(
-            evidence, measured, weights @ np.stack(means), members=1, weight=float(np.abs(weights).sum()) / 2
-        )
+        weights: dict[_Place, float] = {}
+        for index, weight in zip(order, steps / (steps @ steps), strict=True):
+            weights |= _share(measured, {factor: index}, float(weight))
+        slope = _ratio(evidence, measured, weights, members=1)
     text = message(
         "factor.best" if len(among) == 1 else "factor.best-among",
         factor=name,

@@ -25,6 +25,8 @@ class Acceptance(Record):
     value: Estimate | None  # None: no run of the arm has one
     blocks: int
     failed: int  # attempts of the arm that failed: with one it is not enough
+    missing: int = 0  # valid runs without a value, as no transaction ended in them: likewise
+    interrupted: int = 0  # attempts of the arm that were cut off; the interval bears them
     verdict: Verdict
 
 
@@ -148,6 +150,7 @@ class Factors(Record):
     mains: tuple[MainEffect, ...]
     interactions: tuple[Interaction, ...]
     curves: tuple[Curve, ...]
+    reason: MaybeMessage = None  # why some, or all, has no interval, and nothing is asserted of it
 
 
 # What limits an arm by experiment: an elasticity for each of its resources, and what is missing from one.

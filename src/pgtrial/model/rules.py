@@ -29,8 +29,9 @@ class Rules:
     behind and do later is told from the latencies of the slices where it is about a latency, not from their throughput.
     ``weighs_lone_failures``: there is no verdict where two attempts of one arm failed and none of the other.
     ``refutes_with_failures``: a metric refutes a claim of several only where it does so at its share of the level with
-    failures, too. ``describes_latencies``: so is what else slices tell, as whether arms turn with their length, read
-    from latencies where the claim is about one.
+    failures, too. ``describes_latencies``: what else slices tell, as whether arms turn with their length, is read from
+    latencies where the claim is about one. ``bears_alike``: requirements and factors bear what effects do: runs that
+    lack a value, failures, interruptions, what is left behind, and too few blocks.
     """
 
     version: int
@@ -57,6 +58,7 @@ class Rules:
     weighs_lone_failures: bool
     refutes_with_failures: bool
     describes_latencies: bool
+    bears_alike: bool
 
     def bounds(self, margin: float) -> tuple[float, float]:
         """Ratios between which an effect does not matter; ValueError unless 0 <= margin < 1."""
@@ -109,6 +111,7 @@ _FIRST = Rules(
     weighs_lone_failures=False,
     refutes_with_failures=False,
     describes_latencies=False,
+    bears_alike=False,
 )
 _SECOND = Rules(
     version=2,
@@ -135,6 +138,7 @@ _SECOND = Rules(
     weighs_lone_failures=False,
     refutes_with_failures=False,
     describes_latencies=False,
+    bears_alike=False,
 )
 _THIRD = replace(_SECOND, version=3, weighs_failures=True, bears_fade=True)
 _FOURTH = replace(_THIRD, version=4, counts_attempts=True)
@@ -150,7 +154,7 @@ _THIRTEENTH = replace(_TWELFTH, version=13, registers_seed=True)
 _FOURTEENTH = replace(
     _THIRTEENTH, version=14, reads_latencies=True, weighs_lone_failures=True, refutes_with_failures=True
 )
-_FIFTEENTH = replace(_FOURTEENTH, version=15, describes_latencies=True)
+_FIFTEENTH = replace(_FOURTEENTH, version=15, describes_latencies=True, bears_alike=True)
 RULES = {
     rules.version: rules
     for rules in (

@@ -78,10 +78,13 @@ def _requirement_word(each: Acceptance) -> str:
         Verdict.INCONCLUSIVE: ptr("requirement", "not decided"),
         Verdict.INVALID: ptr("requirement", "invalid"),
     }
-    if each.failed and each.verdict is Verdict.INCONCLUSIVE:
-        failed = ntr("{count} run failed", "{count} runs failed", each.failed)
-        return tr("{word}: {why}", word=words[each.verdict], why=failed)
-    return words[each.verdict]
+    reasons = (
+        (each.failed, ntr("{count} run failed", "{count} runs failed", each.failed)),
+        (each.missing, ntr("{count} run has no value", "{count} runs have no value", each.missing)),
+        (each.interrupted, ntr("{count} run was interrupted", "{count} runs were interrupted", each.interrupted)),
+    )
+    why = ", ".join(text for count, text in reasons if count) if each.verdict is Verdict.INCONCLUSIVE else ""
+    return tr("{word}: {why}", word=words[each.verdict], why=why) if why else words[each.verdict]
 
 
 def soak_head(soak: Soak) -> str:

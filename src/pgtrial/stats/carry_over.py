@@ -9,7 +9,7 @@ itself included, Bailey & Druilhet, Ann. Statist. 32 (2004) 1650-1661.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,16 +51,16 @@ class CarryOver:
         return self.missing + math.copysign(reach, self.missing)
 
 
-def runs_before(arms: Sequence[str], *, arm: str, control: str) -> list[int]:
-    """Whose run came before each of those of ``arms``, in order: 1 the arm's, -1 the control's, else 0."""
-    return [{arm: 1, control: -1}.get(last, 0) for last in ("", *arms[:-1])]
+def runs_before(arms: Sequence[str], signs: Mapping[str, int]) -> list[int]:
+    """Whose run came before each of those of ``arms``, in order: the sign of that arm, and 0 of one that has none."""
+    return [signs.get(last, 0) for last in ("", *arms[:-1])]
 
 
 def unseen_variance(orders: Sequence[Sequence[str]], *, arm: str, control: str) -> float:
     """Variance of the estimate of what is missing in the effect, in variances of a block's log ratio; infinite where
     blocks with these orders of the arms tell nothing of it.
     """
-    owners = iter(runs_before([name for order in orders for name in order], arm=arm, control=control))
+    owners = iter(runs_before([name for order in orders for name in order], {arm: 1, control: -1}))
     before = [dict(zip(order, owners, strict=False)) for order in orders]
     own, share = _without_others(
         np.array([(owner[arm] - owner[control]) / 2 for owner in before]),

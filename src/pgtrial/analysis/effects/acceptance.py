@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pgtrial.analysis.effects.attempts import count_failed
+from pgtrial.analysis.effects.attempts import count_failed, count_interrupted
 from pgtrial.analysis.effects.estimate import compare_when_due, read_step, value_of
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
@@ -18,6 +18,7 @@ from pgtrial.model.observable import find_observable
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.equivalence import judge
+from pgtrial.stats.failures import bound_failures, interrupted_share
 from pgtrial.stats.steps import bound_steps
 
 _AT = (0.0, 0.0)  # no margin: the limit itself is what was declared
@@ -28,7 +29,8 @@ def judge_acceptance(evidence: Evidence, values: Values, caveats: Sequence[Cavea
 
     A block's value by the limit is a ratio like that of an arm by its control, with a control that does not vary, so
     the same t interval over blocks holds for it, and the same rules say when one is due. Nothing cancels: what is slow
-    in a block counts in full.
+    in a block counts in full. Runs that were interrupted are borne as by effects. An arm of which a run failed, or has
+    no value because no transaction ended in it, is never enough.
     """
     asked = [
         (wanted, *place) for wanted in evidence.experiment.acceptance for place in _places(evidence, values, wanted)
@@ -71,7 +73,17 @@ def _judge(
         blocks=[run.slot.block for run in runs],
     )
     comparison = bound_steps(comparison, (reached,), reach=read_step(values, [run.id for run in runs], key))
-    failed, observable = count_failed(evidence, arm), find_observable(wanted.metric)
+    failed, interrupted, observable = count_failed(evidence, arm), 0, find_observable(wanted.metric)
+    missing = 0
+    if evidence.rules.bears_alike:
+        interrupted = count_interrupted(evidence, arm)
+        share = interrupted_share(interrupted, comparison.blocks)
+        comparison = bound_failures(comparison, np.log(reached[reached > 0] / wanted.limit.value), share=share)
+        # What is sampled may be missing for other reasons, and is not told by transactions.
+        missing = int(np.isnan(reached).sum()) if observable is not None and not observable.is_sampled else 0
+    verdict = Verdict.INVALID
+    if not is_invalid:
+        verdict = _verdict(evidence, comparison, wanted, may_be_enough=not failed and not missing)
     return Acceptance(
         arm=arm,
         metric=wanted.metric,
@@ -83,7 +95,9 @@ def _judge(
         value=_value(comparison, wanted.limit.value),
         blocks=comparison.blocks,
         failed=failed,
-        verdict=Verdict.INVALID if is_invalid else _verdict(evidence, comparison, wanted, failed=failed),
+        missing=missing,
+        interrupted=interrupted,
+        verdict=verdict,
     )
 
 
@@ -94,9 +108,9 @@ def _value(comparison: Comparison, limit: float) -> Estimate | None:
     return Estimate(value=comparison.ratio * limit, low=low, high=high)
 
 
-def _verdict(evidence: Evidence, comparison: Comparison, wanted: AcceptanceTable, *, failed: int) -> Verdict:
+def _verdict(evidence: Evidence, comparison: Comparison, wanted: AcceptanceTable, *, may_be_enough: bool) -> Verdict:
     better = Better.HIGHER if wanted.at_most is None else Better.LOWER
     found = judge(comparison, expect="better", bounds=_AT, better=better)
     if comparison.blocks < evidence.rules.fewest_blocks:
         return Verdict.INCONCLUSIVE
-    return Verdict.INCONCLUSIVE if failed and found is Verdict.SUPPORTED else found
+    return found if may_be_enough or found is not Verdict.SUPPORTED else Verdict.INCONCLUSIVE

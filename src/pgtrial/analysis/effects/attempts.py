@@ -59,6 +59,13 @@ def count_failed(evidence: Evidence, arm: str) -> int:
     return _attempts(evidence.runs, arm, counted=False).failed
 
 
+def count_interrupted(evidence: Evidence, arm: str) -> int:
+    """Attempts of an arm that were cut off, up to its last block."""
+    last = evidence.settled.get(arm, math.inf)
+    cut_off = (run for run in evidence.runs if run.state is RunState.INTERRUPTED and run.slot.block <= last)
+    return sum(run.slot.arm == arm for run in cut_off)
+
+
 def _counted(evidence: Evidence, arm: str, cut_off: Sequence[str]) -> bool:
     """Whether interruptions count as failures, by rules that do not bound them otherwise."""
     if evidence.rules.bounds_interruptions:

@@ -1,7 +1,7 @@
 """Observations -> effects: every arm against the control, over the blocks in which both have a valid run."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -138,7 +138,7 @@ def estimate_effect(
     excess = find_excess(evidence, arm.name) if evidence.rules.bears_failures else None
     bounded = comparison
     if excess is not None:
-        bounded = _bear_failures(evidence, comparison, arm.name, block_ratios, share=excess.share)
+        bounded = bear_failures_of(evidence, comparison, arm.name, block_ratios, share=excess.share)
     decision = decide(comparison, bounds=bounds, better=metric.better)
     # A run in which no transaction ended has no time: it is one of the slow ones, and its block was left out.
     is_partial = metric.name in evidence.load.times and any(one.code == "missing-blocks" for one in comparison.caveats)
@@ -186,13 +186,14 @@ def blocks_per_observation(comparison: Comparison) -> int:
 
 def bear_failures(evidence: Evidence, comparison: Comparison, effect: Effect, *, share: float) -> Comparison:
     """The comparison of an effect with an interval that bears failures in excess; see ``bound_failures``."""
-    return _bear_failures(evidence, comparison, effect.arm, effect.block_ratios, share=share)
+    return bear_failures_of(evidence, comparison, effect.arm, effect.block_ratios, share=share)
 
 
-def _bear_failures(
+def bear_failures_of(
     evidence: Evidence, comparison: Comparison, arm: str, block_ratios: Sequence[float | None], *, share: float
 ) -> Comparison:
-    # Of the blocks, without what the place in the block does.
+    """As ``bear_failures``, of the ratios of an arm to the control in their blocks, None where there is none."""
+    # Without what the place in the block does.
     pairs = evidence.pairs(arm)
     after, position = places(evidence, pairs), comparison.position or 0.0
     sides = np.where(np.array(after or [False] * len(pairs)), position, -position)
@@ -224,9 +225,14 @@ def compare_metric(
     sides = tuple(zip(*evidence.pairs(arm), strict=True))
     reach = max((read_step(values, [run.id for run in runs], key) for runs in sides), default=0.0)
     comparison = bound_steps(comparison, (control, treated), reach=reach)
-    if (turns := _read_turns(evidence, values, arm, key[0])) is not None:
+    return bear_turns(evidence, values, comparison, arm, key[0])
+
+
+def bear_turns(evidence: Evidence, values: Values, comparison: Comparison, arm: str, metric: str) -> Comparison:
+    """The comparison of an arm with the control, bearing what is left behind and comes late where they took turns."""
+    if (turns := _read_turns(evidence, values, arm, metric)) is not None:
         comparison = bound_fade(comparison, turns)
-    if (late := read_late(evidence, values, arm, key[0])) is not None:
+    if (late := read_late(evidence, values, arm, metric)) is not None:
         comparison = bound_late(comparison, late)
     return comparison
 
@@ -252,15 +258,29 @@ def read_carry_over(
     after = places(evidence, pairs) if evidence.rules.bears_carry_over else None
     if after is None or evidence.control is None:
         return None
-    before: dict[int, int] = {}
-    for host in dict.fromkeys(evidence.hosts.get(run.slot.block) for run in evidence.runs):
-        runs = [run for run in evidence.runs if evidence.hosts.get(run.slot.block) == host]
-        owners = runs_before([run.slot.arm for run in runs], arm=arm, control=evidence.control.name)
-        before.update(zip((run.id for run in runs), owners, strict=True))
-    differences = [(before[treated.id] - before[control.id]) / 2 for control, treated in pairs]
+    before = followed(evidence, {arm: 1.0, evidence.control.name: -1.0})
     with np.errstate(divide="ignore", invalid="ignore"):
         log_ratios = np.log(treated) - np.log(control)
-    return find_carry_over(log_ratios, np.array(after), np.array(differences))
+    return find_carry_over(log_ratios, np.array(after), np.array([before[run.slot.block] for run, _ in pairs]))
+
+
+def followed(evidence: Evidence, weights: Mapping[str, float]) -> dict[int, float]:
+    """How far the arms of a contrast followed runs of their own side in each block: 1 where all of them did, -1 where
+    all followed the other side; by block.
+
+    ``weights``: of the logarithms of arms in the contrast, by arm.
+    """
+    signs = {arm: int(np.sign(weight)) for arm, weight in weights.items()}
+    total = sum(map(abs, weights.values()))
+    found: dict[int, float] = {}
+    counted = {run.id for run in evidence.valid}
+    for host in dict.fromkeys(evidence.hosts.get(run.slot.block) for run in evidence.runs):
+        runs = [run for run in evidence.runs if evidence.hosts.get(run.slot.block) == host]
+        for run, owner in zip(runs, runs_before([run.slot.arm for run in runs], signs), strict=True):
+            if run.id in counted:
+                share = weights.get(run.slot.arm, 0.0) * owner / total
+                found[run.slot.block] = found.get(run.slot.block, 0.0) + share
+    return found
 
 
 def read_late(evidence: Evidence, values: Values, arm: str, metric: str) -> Late | None:

@@ -33,6 +33,21 @@ QUESTIONS = {
             "interval."
         )
     ),
+    "factor.lost": Entry(
+        text=N_(
+            "In {count} of {of} blocks the metric of an arm is zero or does not exist, so there is no ratio. The other "
+            "blocks may not represent the arm, so no effect of a factor has an interval."
+        )
+    ),
+    "factor.few-blocks": Entry(
+        text=N_("Effects of factors have an interval from {fewest} blocks on, and {count} have all arms.")
+    ),
+    "factor.fails": Entry(
+        text=N_(
+            "So many runs of {arms:and}, or of the control, failed or were interrupted that those that count may not "
+            "represent them: what they are part of has no interval."
+        )
+    ),
     "factor.best": Entry(
         text=N_("{factor} is best at {level}: every other level is worse, with {confidence:share} confidence for all.")
     ),

@@ -22,6 +22,7 @@ def _build(findings: Findings) -> dict[str, object]:
         "confidence": format_share(findings.hypothesis.confidence),
         "charts": charts,
         "sentences": [
+            *([] if factors.reason is None else [say(factors.reason)]),
             *(say(each.text) for each in factors.curves),
             *(say(each.text) for each in factors.interactions if each.ratio.side(1.0) != 0),
         ],

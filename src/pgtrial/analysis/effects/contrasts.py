@@ -1,0 +1,101 @@
+"""What a contrast of several arms bears, from what the effect of each against the control does.
+
+A contrast of logarithms is a sum of these effects, each with a weight, so it may be off by the sum of what they may be
+off by.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgtrial.analysis.effects.attempts import find_excess
+from pgtrial.analysis.effects.estimate import (
+    bear_failures_of,
+    bear_turns,
+    blocks_of,
+    compare_when_due,
+    followed,
+    places,
+    read_pairs,
+)
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.observations import Values
+from pgtrial.stats.base import Comparison
+from pgtrial.stats.carry_over import bound_carry_over, find_carry_over
+from pgtrial.stats.interval import extend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Borne:
+    """By how much the effect of an arm against the control may be lower, and higher, than its runs show: log ratios.
+
+    Where it ``decides``, so much of one of them failed, or was interrupted, that nothing may be concluded.
+    """
+
+    down: float
+    up: float
+    decides: bool
+
+
+def find_borne(evidence: Evidence, values: Values, key: tuple[str, str | None, int | str]) -> Mapping[str, Borne]:
+    """By arm, of every one but the control; {} by older rules. ``key`` as for ``read_pairs``."""
+    return dict(_find_borne(evidence, values, key)) if evidence.rules.bears_alike else {}
+
+
+def _find_borne(
+    evidence: Evidence, values: Values, key: tuple[str, str | None, int | str]
+) -> Iterator[tuple[str, Borne]]:
+    for arm in evidence.arms:
+        pairs = evidence.pairs(arm.name)
+        if arm == evidence.control or not pairs:
+            continue
+        control, treated = read_pairs(evidence, values, arm.name, key)
+        comparison = compare_when_due(
+            *(evidence, control, treated),
+            comparisons=evidence.comparisons,
+            after=places(evidence, pairs),
+            blocks=blocks_of(pairs),
+        )
+        comparison = bear_turns(evidence, values, comparison, arm.name, key[0])
+        excess = find_excess(evidence, arm.name)
+        if excess is not None:
+            ratios = [float(y / x) if x > 0 and y > 0 else None for x, y in zip(control, treated, strict=True)]
+            comparison = bear_failures_of(evidence, comparison, arm.name, ratios, share=excess.share)
+        down, up = comparison.hidden
+        yield arm.name, Borne(down=down, up=up, decides=excess is not None and excess.decides)
+
+
+def bear_arms(
+    evidence: Evidence,
+    comparison: Comparison,
+    weights: Mapping[str, float],
+    borne: Mapping[str, Borne],
+    *,
+    log_ratios: NDArray[np.float64],
+    blocks: Sequence[int],
+    after: Sequence[bool] | None = None,
+) -> Comparison:
+    """A contrast that bears what its arms do, and what runs leave for the next one; without an interval where fewer
+    blocks than decide a claim are behind it, or an arm's failures ``decides``. As it is, by older rules.
+
+    ``weights``: of the arms' logarithms, which add up to zero. log_ratios : (n,), the contrast in each of ``blocks``.
+    ``after`` as ``places`` gives it.
+    """
+    if not evidence.rules.bears_alike:
+        return comparison
+    mine = [(weight, borne[arm]) for arm, weight in weights.items() if weight and arm in borne]
+    if comparison.blocks < evidence.rules.fewest_blocks or any(each.decides for _, each in mine):
+        return replace(comparison, low=None, high=None)
+    if not any(run.slices for run in evidence.valid):
+        before = followed(evidence, weights)
+        left = find_carry_over(
+            log_ratios,
+            np.array([False] * len(blocks) if after is None else after),
+            np.array([before[block] for block in blocks]),
+        )
+        comparison = bound_carry_over(comparison, left)
+    down = sum(weight * each.down if weight > 0 else -weight * each.up for weight, each in mine)
+    up = sum(weight * each.up if weight > 0 else -weight * each.down for weight, each in mine)
+    return extend(comparison, down=down, up=up)
