@@ -97,14 +97,16 @@ def describe_factors(evidence: Evidence, values: Values) -> Factors | None:
 def _read(
     evidence: Evidence, values: Values, arms: Mapping[_Place, str], key: tuple[str, str | None, int | str]
 ) -> _Measured | None:
-    """Of the blocks that have all arms; None without any."""
+    """Of the blocks that have all arms; None without any, or where a run of one has no value, or none that has a ratio:
+    by rules 14 its block was left out.
+    """
     complete = evidence.complete_blocks()
     by_arm = {
         arm: {run.slot.block: values.get((run.id, *key), math.nan) for run in evidence.runs_of(arm)}
         for arm in arms.values()
     }
     blocks = [block for block in complete if all(by_arm[arm].get(block, math.nan) > 0 for arm in arms.values())]
-    if not blocks:
+    if not blocks or (evidence.rules.needs_every_value and len(blocks) < len(complete)):
         return None
     logs = {place: np.log([by_arm[arm][block] for block in blocks]) for place, arm in arms.items()}
     reach = max(read_step(values, [run.id for run in evidence.runs_of(arm)], key) for arm in arms.values())

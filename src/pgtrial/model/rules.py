@@ -29,7 +29,9 @@ class Rules:
     behind and do later is told from the latencies of the slices where it is about a latency, not from their throughput.
     ``weighs_lone_failures``: there is no verdict where two attempts of one arm failed and none of the other.
     ``refutes_with_failures``: a metric refutes a claim of several only where it does so at its share of the level with
-    failures, too.
+    failures, too. ``needs_every_value``: there is no effect on a metric that a run which counts has no value of, and
+    what a standstill leaves defined has its value. ``fixes_devices``: what is of a device is of the one that the data
+    are on, as it was known before the load, or else of one and the same for all arms.
     """
 
     version: int
@@ -55,6 +57,8 @@ class Rules:
     reads_latencies: bool
     weighs_lone_failures: bool
     refutes_with_failures: bool
+    needs_every_value: bool
+    fixes_devices: bool
 
     def bounds(self, margin: float) -> tuple[float, float]:
         """Ratios between which an effect does not matter; ValueError unless 0 <= margin < 1."""
@@ -106,6 +110,8 @@ _FIRST = Rules(
     reads_latencies=False,
     weighs_lone_failures=False,
     refutes_with_failures=False,
+    needs_every_value=False,
+    fixes_devices=False,
 )
 _SECOND = Rules(
     version=2,
@@ -131,6 +137,8 @@ _SECOND = Rules(
     reads_latencies=False,
     weighs_lone_failures=False,
     refutes_with_failures=False,
+    needs_every_value=False,
+    fixes_devices=False,
 )
 _THIRD = replace(_SECOND, version=3, weighs_failures=True, bears_fade=True)
 _FOURTH = replace(_THIRD, version=4, counts_attempts=True)
@@ -146,11 +154,12 @@ _THIRTEENTH = replace(_TWELFTH, version=13, registers_seed=True)
 _FOURTEENTH = replace(
     _THIRTEENTH, version=14, reads_latencies=True, weighs_lone_failures=True, refutes_with_failures=True
 )
+_FIFTEENTH = replace(_FOURTEENTH, version=15, needs_every_value=True, fixes_devices=True)
 RULES = {
     rules.version: rules
     for rules in (
         *(_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH),
-        *(_SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH, _TWELFTH, _THIRTEENTH, _FOURTEENTH),
+        *(_SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH, _TWELFTH, _THIRTEENTH, _FOURTEENTH, _FIFTEENTH),
     )
 }
 CURRENT = RULES[max(RULES)]
