@@ -36,7 +36,8 @@ def judge(evidence: Evidence) -> Judge:
     ) -> tuple[HypothesisFinding, Needed]:
         hypothesis = evidence.experiment.hypothesis.model_copy(update={"metric": metric, **claim})
         experiment = evidence.experiment.model_copy(update={"hypothesis": hypothesis})
-        changed = replace(evidence, experiment=experiment, attempts_before=attempts_before)
+        made = tuple(run for run in evidence.valid if run.slot.block <= len(noise))
+        changed = replace(evidence, experiment=experiment, attempts_before=attempts_before, valid=made)
         scenario = hypothesis.scenario
         values = {}
         for (control, run), factor in zip(changed.pairs("off"), noise, strict=False):
