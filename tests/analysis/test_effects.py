@@ -149,7 +149,7 @@ def test_a_metric_of_only_some_runs_has_no_effect(evidence: Evidence, values: Va
     cost = "cost.wal_bytes"
     control, treated = evidence.pairs("off")[-1]
     lost = {run.id for run in (control, treated) if run.slot.arm in missing}
-    whole = {**values, **{(run.id, cost, None, ALL): 1.0 + 0.01 * run.id for run in evidence.valid}}
+    whole: Values = {**values, **{(run.id, cost, None, ALL): 1.0 + 0.01 * run.id for run in evidence.valid}}
     part = {key: value for key, value in whole.items() if not (key[0] in lost and key[1] == cost)}
     older = replace(evidence, rules=RULES[14])
 

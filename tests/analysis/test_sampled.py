@@ -72,7 +72,7 @@ def waits_by_arm(evidence: Evidence, timelines: list[Timeline]) -> dict[str, set
 
 def on_devices(evidence: Evidence, **facts: dict[str, str]) -> Evidence:
     """With what is known of the data's storage before the load, by arm."""
-    known = {
+    known: dict[int | None, dict[str, str]] = {
         run.id: {f"storage/data {name}": value for name, value in facts[run.slot.arm].items()} for run in evidence.valid
     }
     return replace(evidence, fingerprints={**evidence.fingerprints, **known})

@@ -12,9 +12,10 @@ from pgtrial.analysis.effects.estimate import compare_metric
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import index_values
 from pgtrial.analysis.sampled import observe_samples
-from pgtrial.analysis.timelines.timeline import Timeline
+from pgtrial.analysis.timelines.timeline import Array, Timeline
 from pgtrial.findings.record import ALL
 from pgtrial.model.rules import CURRENT, RULES
+from pgtrial.model.run import Slot
 from pgtrial.model.verdict import Verdict
 
 EXPERIMENTS, SECONDS = 60, 60
@@ -37,7 +38,7 @@ def stand_still(evidence: Evidence, rng: np.random.Generator) -> Iterator[Timeli
 def use_two_disks(evidence: Evidence, rng: np.random.Generator) -> Iterator[Timeline]:
     """Equal arms: 1 000 writes a second of 1 ms at the one disk, 500 of 2 ms at the other, so as many under way."""
     for slot in evidence.slots:
-        means = {}
+        means: dict[tuple[str, str], float] = {}
         for disk, writes, wait in (("vda", 1000, 0.001), ("vdb", 500, 0.002)):
             taken = wait * np.exp(rng.normal(0, 0.02))
             means |= {
@@ -47,7 +48,7 @@ def use_two_disks(evidence: Evidence, rng: np.random.Generator) -> Iterator[Time
         yield make_timeline(slot, np.full(SECONDS, 1000.0), means)
 
 
-def make_timeline(slot, tps, means) -> Timeline:
+def make_timeline(slot: Slot, tps: Array, means: dict[tuple[str, str], float]) -> Timeline:
     return Timeline(
         run=slot.number,
         arm=slot.arm,
