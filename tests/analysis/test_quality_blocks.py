@@ -81,6 +81,7 @@ def test_of_which_device_a_claim_is_is_told(assess: Assess, evidence: Evidence) 
     (same,) = blocks.check_device(replace(claimed, devices=dict.fromkeys(devices, "vda")))
     (own,) = blocks.check_device(replace(claimed, devices=devices))
 
+    assert same.code == own.code == "claimed-device"
     assert say(same.message) == "The claim names no device: iostat.w_await is of vda."
     assert say(own.message) == (
         "The claim names no device: iostat.w_await is of loop0 (on), loop1 (off) and loop0 (placebo)."

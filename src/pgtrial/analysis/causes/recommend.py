@@ -117,7 +117,7 @@ class Rated:
         return int(np.isfinite(self.log_ratios[:, :, list(places)]).all(axis=(1, 2)).sum())
 
     def lacks_blocks(self, places: Sequence[int]) -> bool:
-        """Whether a run has no value of one of these criteria, and may be the worst one; by rules 14 it was left out."""
+        """Whether a run, maybe the worst one, has no value of one of these criteria; by rules 14 it was left out."""
         return self.evidence.rules.needs_every_value and self.count_blocks(places) < len(self.blocks)
 
     def is_enough(self, places: Sequence[int]) -> bool:
