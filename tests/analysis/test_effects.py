@@ -10,6 +10,7 @@ from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.findings.record import ALL
 from pgtrial.model.arm import Arm, Role
+from pgtrial.model.rules import RULES
 from pgtrial.model.verdict import Decision
 from pgtrial.stats.interval import holm
 
@@ -157,6 +158,30 @@ def test_a_time_of_only_some_of_an_arms_runs_decides_nothing(evidence: Evidence,
     assert whole.effect.decision is Decision.EQUIVALENT
     assert partial is not None
     assert partial.effect.decision is Decision.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("missing", [("off",), ("on",), ("on", "off")])
+def test_a_metric_of_only_some_runs_has_no_effect(evidence: Evidence, values: Values, missing: tuple[str, ...]) -> None:
+    """Whether of one arm or of both: what is missing may be missing because of what it would have been."""
+    cost = "cost.wal_bytes"
+    control, treated = evidence.pairs("off")[-1]
+    lost = {run.id for run in (control, treated) if run.slot.arm in missing}
+    whole: Values = {**values, **{(run.id, cost, None, ALL): 1.0 + 0.01 * run.id for run in evidence.valid}}
+    part = {key: value for key, value in whole.items() if not (key[0] in lost and key[1] == cost)}
+    older = replace(evidence, rules=RULES[14])
+
+    all_of_it, found, before = (
+        find_effect(estimate(rules, known), arm="off", metric=cost, scenario=None)
+        for rules, known in ((evidence, whole), (evidence, part), (older, part))
+    )
+
+    assert all_of_it is not None
+    assert all_of_it.effect.low is not None
+    assert found is not None
+    assert (found.effect.ratio, found.effect.low, found.effect.decision) == (None, None, Decision.INCONCLUSIVE)
+    assert [caveat.code for caveat in found.effect.caveats] == ["missing-blocks"]
+    assert before is not None
+    assert before.effect.low is not None
 
 
 def test_several_candidates_share_the_error_probability(evidence: Evidence) -> None:

@@ -9,6 +9,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.validity import blocks
 from pgtrial.findings.findings import ArmFailures, Failures, Stopping
+from pgtrial.findings.message import say
 from pgtrial.findings.record import ALL
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunRow, RunState
@@ -68,7 +69,25 @@ def test_a_lack_of_blocks_is_told_once(assess: Assess, evidence: Evidence) -> No
 def test_a_lack_of_values_in_enough_blocks_is_told(assess: Assess, evidence: Evidence, values: Values) -> None:
     rest = {key: value for key, value in values.items() if evidence.valid[key[0] - 1].slot.block == 1}
 
-    assert "no-interval" in {caveat.code for caveat in blocks.check_primary_effect(assess(values=rest))}
+    assert [caveat.code for caveat in blocks.check_primary_effect(assess(values=rest))] == ["missing-blocks"]
+
+
+def test_of_which_device_a_claim_is_is_told(assess: Assess, evidence: Evidence) -> None:
+    hypothesis = evidence.experiment.hypothesis.model_copy(update={"metric": "iostat.w_await"})
+    experiment = evidence.experiment.model_copy(update={"hypothesis": hypothesis})
+    devices = {run.id: "loop1" if run.slot.arm == "off" else "loop0" for run in evidence.valid}
+    claimed = replace(assess(), evidence=replace(evidence, experiment=experiment))
+
+    (same,) = blocks.check_device(replace(claimed, devices=dict.fromkeys(devices, "vda")))
+    (own,) = blocks.check_device(replace(claimed, devices=devices))
+
+    assert same.code == own.code == "claimed-device"
+    assert say(same.message) == "The claim names no device: iostat.w_await is of vda."
+    assert say(own.message) == (
+        "The claim names no device: iostat.w_await is of loop0 (on), loop1 (off) and loop0 (placebo)."
+    )
+    assert list(blocks.check_device(replace(assess(), devices=devices))) == []
+    assert list(blocks.check_device(claimed)) == []
 
 
 @pytest.mark.parametrize(("runs", "text"), [(0, "has no runs yet"), (18, "None of the 18 runs finished")])

@@ -12,6 +12,7 @@ from pgtrial.analysis.sampled import observe_samples
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.findings import Findings
 from pgtrial.model.observable import find_observable
+from pgtrial.model.rules import RULES
 from pgtrial.model.run import LoadLevel
 
 
@@ -45,6 +46,106 @@ def test_a_device_goes_by_the_metric_alone_where_it_has_most_requests_under_way(
 
     assert found["iostat.r_await"] == found["iostat.r_await/vdb"] == 0.02
     assert found["iostat.r_await/vda"] == 0.001
+
+
+def two_disks(evidence: Evidence, **busier: str) -> list[Timeline]:
+    """All runs, whose arms wait 1 ms at vda and 2 ms at vdb; ``busier`` is, by arm, with a little more under way."""
+    awaits = {("iostat.w_await", "vda"): 0.001, ("iostat.w_await", "vdb"): 0.002}
+    return [
+        make(
+            run.id,
+            run.slot.arm,
+            means=awaits
+            | {("iostat.aqu", disk): 1.0 + 0.01 * (busier[run.slot.arm] == disk) for disk in ("vda", "vdb")},
+        )
+        for run in evidence.valid
+    ]
+
+
+def waits_by_arm(evidence: Evidence, timelines: list[Timeline]) -> dict[str, set[float]]:
+    found: dict[str, set[float]] = {}
+    for one in observe_samples(evidence, timelines):
+        if (one.metric, one.load_level) == ("iostat.w_await", "all"):
+            found.setdefault(one.arm, set()).add(one.value)
+    return found
+
+
+def on_devices(evidence: Evidence, **facts: dict[str, str]) -> Evidence:
+    """With what is known of the data's storage before the load, by arm."""
+    known: dict[int | None, dict[str, str]] = {
+        run.id: {f"storage/data {name}": value for name, value in facts[run.slot.arm].items()} for run in evidence.valid
+    }
+    return replace(evidence, fingerprints={**evidence.fingerprints, **known})
+
+
+def test_chance_does_not_compare_two_devices(evidence: Evidence) -> None:
+    """Two disks with as much under way: in which arm it is a little more says nothing, and neither does its name."""
+    mixed = two_disks(evidence, on="vda", off="vdb", placebo="vdb")
+    older = replace(evidence, rules=RULES[14])
+
+    assert waits_by_arm(evidence, mixed) == {"on": {0.002}, "off": {0.002}, "placebo": {0.002}}
+    assert waits_by_arm(older, mixed) == {"on": {0.001}, "off": {0.002}, "placebo": {0.002}}
+
+
+def test_arms_weigh_alike_in_which_device_is_busiest(evidence: Evidence) -> None:
+    """However many runs an arm has."""
+    mixed = two_disks(evidence, on="vda", off="vdb", placebo="vda")
+    control = evidence.runs_of("on")[0].id
+    few = replace(evidence, valid=tuple(run for run in evidence.valid if run.slot.arm == "off" or run.id == control))
+
+    kept = [each for each in mixed if each.run in {run.id for run in few.valid}]
+    lean = [
+        replace(each, means={**each.means, ("iostat.aqu", "vda"): 1.5}) if each.arm == "on" else each for each in kept
+    ]
+    assert waits_by_arm(few, lean) == {"on": {0.001}, "off": {0.001}}
+
+
+def test_the_device_of_the_data_is_known_before_the_load(evidence: Evidence) -> None:
+    facts = {"source": "/dev/vda1", "device": "vda"}
+    known = on_devices(evidence, on=facts, off=facts, placebo=facts)
+
+    found = waits_by_arm(known, two_disks(known, on="vda", off="vdb", placebo="vdb"))
+
+    assert found == {"on": {0.001}, "off": {0.001}, "placebo": {0.001}}
+
+
+def test_arms_on_devices_of_their_own_are_compared_by_these(evidence: Evidence) -> None:
+    """As with disk classes: the image of each arm is on a loop device, and all images on one disk."""
+    places = {"on": "loop0", "off": "loop1", "placebo": "loop0"}
+    known = on_devices(evidence, **{arm: {"source": f"/dev/{loop}", "device": "vda"} for arm, loop in places.items()})
+    timelines = [
+        make(
+            run.id,
+            run.slot.arm,
+            means={
+                ("iostat.w_await", "vda"): 0.004,  # of the WAL
+                ("iostat.aqu", "vda"): 5.0,
+                ("iostat.w_await", places[run.slot.arm]): 0.001 if places[run.slot.arm] == "loop0" else 0.003,
+                ("iostat.aqu", places[run.slot.arm]): 1.0,
+            },
+        )
+        for run in known.valid
+    ]
+
+    assert waits_by_arm(known, timelines) == {"on": {0.001}, "off": {0.003}, "placebo": {0.001}}
+
+
+def test_a_run_that_stands_still_most_of_the_time_has_the_values_that_are_defined(evidence: Evidence) -> None:
+    run = evidence.runs_of("on")[0].id
+    tps = np.where(np.arange(60) < 36, 0.0, 1000.0)
+
+    found = observed(evidence, make(run, "on", means={}, tps=tps))
+    nothing = observed(evidence, make(run, "on", means={}, tps=0.0))
+    older = observed(replace(evidence, rules=RULES[14]), make(run, "on", means={}, tps=tps))
+
+    assert found["stability.stalled"] == pytest.approx(0.6)
+    assert found["stability.lowest"] == 1.0  # the least that counts
+    assert found["stability.highest"] == pytest.approx(1000)
+    assert found["stability.variation"] == pytest.approx(tps.std(ddof=1) / tps.mean())
+    assert "stability.dip_share" not in found  # nothing is usual, of which it could be a dip
+    assert nothing["stability.stalled"] == 1
+    assert "stability.variation" not in nothing
+    assert older == {}
 
 
 def test_other_objects_add_up_and_quotients_do_not(evidence: Evidence) -> None:

@@ -36,7 +36,8 @@ def judge(evidence: Evidence) -> Judge:
     ) -> tuple[HypothesisFinding, Needed]:
         hypothesis = evidence.experiment.hypothesis.model_copy(update={"metric": metric, **claim})
         experiment = evidence.experiment.model_copy(update={"hypothesis": hypothesis})
-        changed = replace(evidence, experiment=experiment, attempts_before=attempts_before)
+        made = tuple(run for run in evidence.valid if run.slot.block <= len(noise))
+        changed = replace(evidence, experiment=experiment, attempts_before=attempts_before, valid=made)
         scenario = hypothesis.scenario
         values = {}
         for (control, run), factor in zip(changed.pairs("off"), noise, strict=False):
@@ -193,3 +194,22 @@ def test_without_an_effect_there_is_no_answer(evidence: Evidence) -> None:
     assert hypothesis.verdict is Verdict.INVALID
     assert hypothesis.control == ""
     assert "no ratio of pgbench.tps" in say(hypothesis.reason)
+
+
+def test_a_metric_that_some_runs_do_not_have_decides_no_claim(evidence: Evidence) -> None:
+    hypothesis = evidence.experiment.hypothesis.model_copy(update={"metric": "stability.dip_share", "margin": 0.2})
+    claimed = replace(evidence, experiment=evidence.experiment.model_copy(update={"hypothesis": hypothesis}))
+    values = {
+        (run.id, "stability.dip_share", None, ALL): (0.05 if run.slot.arm == "off" else 0.1) * factor
+        for arm in ("on", "off")
+        for run, factor in zip(claimed.runs_of(arm), _NOISE, strict=True)
+    }
+    del values[claimed.runs_of("off")[2].id, "stability.dip_share", None, ALL]
+    primary = find_primary(claimed, estimate_effects(claimed, values, scenarios=(None,)), arm="off")
+    found, _ = judge_hypothesis(claimed, primary, ())
+
+    assert found.verdict is Verdict.INVALID
+    assert say(found.reason) == (
+        "The runs cannot answer the claim: in 1 of 6 blocks a run has no value of stability.dip_share, and it may be "
+        "the worst one."
+    )

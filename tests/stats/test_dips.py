@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.signal import lfilter
 
-from pgtrial.stats.dips import FALSE_ALARM, FEWEST, SHALLOWEST, find_dips
+from pgtrial.stats.dips import FALSE_ALARM, FEWEST, SHALLOWEST, Evenness, find_dips, find_evenness
 
 
 def steady(seconds=600, rate=1000, noise=30, seed=1):
@@ -43,13 +43,14 @@ def test_the_rest_of_the_numbers_are_plain_counts():
 
     assert [dip.start for dip in found.dips] == [50, 200]
     assert found.usual == 1000
-    assert found.stalled_share == pytest.approx(3 / 300)
+    even = find_evenness(values)
+    assert even.stalled_share == pytest.approx(3 / 300)
     assert found.dip_share == pytest.approx(13 / 300)
     assert found.dips[0].stalled == 3
     assert found.dips[0].depth == 1
-    assert found.lowest == pytest.approx(np.percentile(values, 1))
+    assert even.lowest == pytest.approx(np.percentile(values, 1))
     assert found.highest == pytest.approx(np.percentile(values, 99))
-    assert found.coefficient_of_variation == pytest.approx(values.std(ddof=1) / values.mean())
+    assert even.coefficient_of_variation == pytest.approx(values.std(ddof=1) / values.mean())
     assert (found.threshold, found.resolution) == (SHALLOWEST, 1)
 
 
@@ -142,7 +143,17 @@ def test_without_a_usual_there_are_no_dips(values):
 def test_equal_seconds_have_no_dips():
     found = find_dips([250.0] * 60)
 
-    assert (found.dips, found.coefficient_of_variation, found.lowest) == ((), 0, 250)
+    assert found.dips == ()
+    assert find_evenness([250.0] * 60) == Evenness(lowest=250, highest=250, coefficient_of_variation=0, stalled_share=0)
+
+
+def test_a_standstill_of_most_seconds_leaves_evenness_defined():
+    found, nothing = find_evenness([0.0] * 60 + [1000.0] * 30), find_evenness([0.0] * 60)
+
+    assert (found.lowest, found.highest, found.stalled_share) == (0, 1000, pytest.approx(2 / 3))
+    assert found.coefficient_of_variation == pytest.approx(math.sqrt(2 * 90 / 89))
+    assert nothing == Evenness(lowest=0, highest=0, coefficient_of_variation=None, stalled_share=1)
+    assert find_evenness([100.0] * (FEWEST - 1)) is None
 
 
 @given(st.floats(5, 100), st.integers(0, 1000))

@@ -37,7 +37,7 @@ from pgtrial.analysis.observations import (
 )
 from pgtrial.analysis.pages.gains import describe_pages
 from pgtrial.analysis.reduce import reduce_runs
-from pgtrial.analysis.sampled import observe_samples, observe_scenarios
+from pgtrial.analysis.sampled import find_devices, observe_samples, observe_scenarios
 from pgtrial.analysis.slices import describe_slices
 from pgtrial.analysis.soak import describe_soak
 from pgtrial.analysis.timelines.read import read_timelines
@@ -100,6 +100,7 @@ def analyze(folder: Path, *, rules: int | None = None, of_any_size: bool = False
                 engagements=engagements,
                 soak=soak,
                 hosts=hosts,
+                devices=find_devices(evidence, timelines),
             )
         )
     hypothesis, needed = judge_hypothesis(evidence, primary, caveats, stopping, bounded, parts=parts)

@@ -7,7 +7,7 @@ import numpy as np
 
 from pgtrial.analysis.causes.sessions import Array, find_series, pooled_mean
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.sampled import find_device, named
+from pgtrial.analysis.sampled import find_devices, named
 from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.over_time import Course, CourseLine
 from pgtrial.model.metrics import LOADS
@@ -49,7 +49,7 @@ def _keys(evidence: Evidence, timelines: Sequence[Timeline]) -> Iterator[tuple[s
     for name in sorted(types, key=lambda name: (-sessions[name], name))[:MOST_TYPES]:
         yield name, ""
     yield from ((name, "") for name in _CPU)
-    for device in sorted({find_device([each for each in timelines if each.arm == arm.name]) for arm in evidence.arms}):
+    for device in sorted(set(find_devices(evidence, timelines).values())):
         yield from ((name, device) for name in _OF_DEVICE if device)
     yield from ((name, "") for name in (*_MEMORY, *_TABLES))
 

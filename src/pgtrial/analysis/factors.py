@@ -114,7 +114,7 @@ def _read(
     evidence: Evidence, values: Values, arms: Mapping[_Place, str], key: tuple[str, str | None, int | str]
 ) -> _Measured | None:
     """Of the blocks that have all arms; None without any."""
-    rules, is_time = evidence.rules, key[0] in evidence.load.times
+    rules = evidence.rules
     by_block: dict[int, list[float]] = {block: [] for block in evidence.complete_blocks()}
     for arm in arms.values():
         for run in evidence.runs_of(arm):
@@ -125,15 +125,13 @@ def _read(
     blocks = [block for block, found in by_block.items() if all(value > 0 for value in found)]
     if not blocks:
         return None
-    # A run in which no transaction ended has no time; of what was not sampled nothing is known.
-    lost = sum(any(value <= 0 or (is_time and math.isnan(value)) for value in found) for found in by_block.values())
     logs = {place: np.log([by_block[block][index] for block in blocks]) for index, place in enumerate(arms)}
     reach = max(read_step(values, [run.id for run in evidence.runs_of(arm)], key) for arm in arms.values())
     return _Measured(
         arms=arms,
         logs=logs,
         blocks=tuple(blocks),
-        lost=lost if rules.bears_alike else 0,
+        lost=len(by_block) - len(blocks) if rules.bears_alike else 0,
         reach=reach,
         borne=find_borne(evidence, values, key),
     )

@@ -5,6 +5,7 @@ mean, as articles print it of a whole test; of what is said of dips see ``_of_al
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -20,7 +21,7 @@ from pgtrial.model import metrics
 from pgtrial.model.formulas import TimelineMetric
 from pgtrial.model.observable import OF_DEVICES
 from pgtrial.model.series import WAIT, WAITS, find_metric
-from pgtrial.stats.dips import Steadiness, ThroughputDip, find_dips
+from pgtrial.stats.dips import Evenness, Steadiness, ThroughputDip, find_dips, find_evenness
 
 _EDGE = 10  # s at both ends of a load level, whose medians are compared
 
@@ -34,20 +35,54 @@ def observe_samples(evidence: Evidence, timelines: Sequence[Timeline]) -> tuple[
     by_run: dict[int, list[Timeline]] = {}
     for each in timelines:
         by_run.setdefault(each.run, []).append(each)
-    devices = {arm.name: find_device([each for each in timelines if each.arm == arm.name]) for arm in evidence.arms}
+    devices = find_devices(evidence, timelines)
     return tuple(
         observation(runs[run], name, None, level, value)
         for run, mine in by_run.items()
-        for level, values in _of_run(evidence, mine, devices[mine[0].arm]).items()
+        for level, values in _of_run(evidence, mine, devices[run]).items()
         for name, value in values.items()
     )
 
 
+def find_devices(evidence: Evidence, timelines: Sequence[Timeline]) -> Mapping[int, str]:
+    """By run, the device that its data are on; "" where none was seen.
+
+    It is the one that was known before the load, so that arms with devices of their own are compared by these. Where
+    some run does not know just one, as with an array, it is the busiest device of all arms together, and the same for
+    all. By rules 14 it was the busiest of each arm: where two had as much to do, chance compared one with the other.
+    """
+    if not evidence.rules.fixes_devices:
+        arms = {each.arm for each in timelines}
+        busiest = {arm: find_device([each for each in timelines if each.arm == arm]) for arm in arms}
+        return {each.run: busiest[each.arm] for each in timelines}
+    seen: dict[int, set[str]] = {}
+    for each in timelines:
+        seen.setdefault(each.run, set()).update(about for name, about in each.means if name.startswith(OF_DEVICES))
+    known = {run: _known_device(evidence, run, names) for run, names in seen.items()}
+    return known if all(known.values()) else dict.fromkeys(known, find_device(timelines))
+
+
+def _known_device(evidence: Evidence, run: int, seen: set[str]) -> str:
+    """Of the devices that were ``seen`` in a run the one that the data's file system is on, or the disk below it; ""
+    where that is none of them, or several.
+    """
+    source = evidence.fact("storage/data source", run).rpartition("/")[2]
+    disks = evidence.fact("storage/data device", run).split(", ")
+    for candidates in ({source}, set(disks), seen):
+        if len(named := candidates & seen) == 1:
+            return next(iter(named))
+    return ""
+
+
 def find_device(timelines: Sequence[Timeline]) -> str:
-    """The device with the most requests under way; "" where none was seen."""
+    """The device with the most requests under way, every arm with the same weight; "" where none was seen."""
     queue = f"{OF_DEVICES}aqu"
+    counts = Counter(each.arm for each in timelines)
     means = sum_by_key(
-        (about, value) for each in timelines for (name, about), value in each.means.items() if name == queue
+        (about, value / counts[each.arm])
+        for each in timelines
+        for (name, about), value in each.means.items()
+        if name == queue
     )
     return max(means, key=lambda about: (means[about], about), default="")
 
@@ -61,7 +96,7 @@ def _of_run(evidence: Evidence, timelines: Sequence[Timeline], device: str) -> M
     found: dict[int | str, Mapping[str, float]] = {
         each.level: {
             **_series(each, device),
-            **_steadiness(each),
+            **_steadiness(evidence, each),
             # One swap grows over the slices of all arms.
             **({} if each.run in evidence.sliced else _swap_growth(each)),
         }
@@ -96,22 +131,30 @@ def _deepest(of: Callable[[ThroughputDip], float | None]) -> Callable[[Steadines
     return lambda steadiness: max((value for dip in steadiness.dips if (value := of(dip)) is not None), default=0.0)
 
 
-_OF_STEADINESS: Mapping[str, Callable[[Steadiness], float]] = {
-    metrics.LOWEST.name: lambda steadiness: steadiness.lowest,
-    metrics.HIGHEST.name: lambda steadiness: steadiness.highest,
-    metrics.VARIATION.name: lambda steadiness: steadiness.coefficient_of_variation,
+_OF_EVENNESS: Mapping[str, Callable[[Evenness], float | None]] = {
+    metrics.LOWEST.name: lambda evenness: evenness.lowest,
+    metrics.HIGHEST.name: lambda evenness: evenness.highest,
+    metrics.VARIATION.name: lambda evenness: evenness.coefficient_of_variation,
+    metrics.STALLED.name: lambda evenness: evenness.stalled_share,
+}
+_OF_DIPS: Mapping[str, Callable[[Steadiness], float]] = {
     metrics.DIP_SHARE.name: lambda steadiness: steadiness.dip_share,
     metrics.DIP_DEPTH.name: _deepest(lambda dip: dip.depth),
     metrics.DIP_LENGTH.name: _deepest(lambda dip: dip.length),
     metrics.RECOVERY.name: _deepest(_time_to_recover),
-    metrics.STALLED.name: lambda steadiness: steadiness.stalled_share,
 }
 _FLOORS = {metric.name: metric.floor for metric in metrics.STEADINESS}
 
 
-def _steadiness(timeline: Timeline) -> Mapping[str, float]:
-    found = find_dips(timeline.tps)
-    return {} if found is None else {name: float(read(found)) for name, read in _OF_STEADINESS.items()}
+def _steadiness(evidence: Evidence, timeline: Timeline) -> Mapping[str, float]:
+    """Where nothing is committed most of the time there are no dips, but all else is defined; rules 14 had neither."""
+    even, dips = find_evenness(timeline.tps), find_dips(timeline.tps)
+    if even is None or (dips is None and not evidence.rules.needs_every_value):
+        return {}
+    found = {name: read(even) for name, read in _OF_EVENNESS.items()}
+    if dips is not None:
+        found |= {name: read(dips) for name, read in _OF_DIPS.items()}
+    return {name: float(value) for name, value in found.items() if value is not None}
 
 
 def _swap_growth(timeline: Timeline) -> Mapping[str, float]:

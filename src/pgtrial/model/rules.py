@@ -31,7 +31,10 @@ class Rules:
     ``refutes_with_failures``: a metric refutes a claim of several only where it does so at its share of the level with
     failures, too. ``describes_latencies``: what else slices tell, as whether arms turn with their length, is read from
     latencies where the claim is about one. ``bears_alike``: requirements and factors bear what effects do: runs that
-    lack a value, failures, interruptions, what is left behind, and too few blocks.
+    lack a value, failures, interruptions, what is left behind, and too few blocks. ``needs_every_value``: there is no
+    effect on a metric that a run which counts has no value of, and what a standstill leaves defined has its value.
+    ``fixes_devices``: what is of a device is of the one that the data are on, as it was known before the load, or else
+    of one and the same for all arms.
     """
 
     version: int
@@ -59,6 +62,8 @@ class Rules:
     refutes_with_failures: bool
     describes_latencies: bool
     bears_alike: bool
+    needs_every_value: bool
+    fixes_devices: bool
 
     def bounds(self, margin: float) -> tuple[float, float]:
         """Ratios between which an effect does not matter; ValueError unless 0 <= margin < 1."""
@@ -112,6 +117,8 @@ _FIRST = Rules(
     refutes_with_failures=False,
     describes_latencies=False,
     bears_alike=False,
+    needs_every_value=False,
+    fixes_devices=False,
 )
 _SECOND = Rules(
     version=2,
@@ -139,6 +146,8 @@ _SECOND = Rules(
     refutes_with_failures=False,
     describes_latencies=False,
     bears_alike=False,
+    needs_every_value=False,
+    fixes_devices=False,
 )
 _THIRD = replace(_SECOND, version=3, weighs_failures=True, bears_fade=True)
 _FOURTH = replace(_THIRD, version=4, counts_attempts=True)
@@ -154,13 +163,19 @@ _THIRTEENTH = replace(_TWELFTH, version=13, registers_seed=True)
 _FOURTEENTH = replace(
     _THIRTEENTH, version=14, reads_latencies=True, weighs_lone_failures=True, refutes_with_failures=True
 )
-_FIFTEENTH = replace(_FOURTEENTH, version=15, describes_latencies=True, bears_alike=True)
+_FIFTEENTH = replace(
+    _FOURTEENTH,
+    version=15,
+    describes_latencies=True,
+    bears_alike=True,
+    needs_every_value=True,
+    fixes_devices=True,
+)
 RULES = {
     rules.version: rules
     for rules in (
         *(_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH),
-        *(_SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH, _TWELFTH, _THIRTEENTH, _FOURTEENTH),
-        _FIFTEENTH,
+        *(_SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH, _TWELFTH, _THIRTEENTH, _FOURTEENTH, _FIFTEENTH),
     )
 }
 CURRENT = RULES[max(RULES)]

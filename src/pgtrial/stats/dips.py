@@ -61,29 +61,56 @@ class ThroughputDip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steadiness:
-    """Steadiness of a series. ``usual`` is its median, ``lowest`` and ``highest`` its 1st and 99th percentile
-    (type 7), in its unit.
+class Evenness:
+    """How even a series is, whether or not anything is usual in it. ``lowest`` and ``highest`` are its 1st and 99th
+    percentile (type 7), in its unit.
 
-    ``coefficient_of_variation`` is standard deviation / mean. ``stalled_share``: share of seconds that are zero, which
-    at low rates is normal. ``dip_share``: share of time in dips. ``threshold``: share of the usual by which a dip must
-    be below it, or must have fallen within a moment, from above the usual if it is more than 1. ``resolution``: seconds
-    whose mean is looked at, at most.
+    ``coefficient_of_variation`` is standard deviation / mean, None where all is zero. ``stalled_share``: share of
+    seconds that are zero, which at low rates is normal.
+    """
+
+    lowest: float
+    highest: float
+    coefficient_of_variation: float | None
+    stalled_share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steadiness:
+    """Dips of a series, and what they are measured by. ``usual`` is its median, in its unit.
+
+    ``dip_share``: share of time in dips. ``threshold``: share of the usual by which a dip must be below it, or must
+    have fallen within a moment, from above the usual if it is more than 1. ``resolution``: seconds whose mean is looked
+    at, at most.
     """
 
     dips: tuple[ThroughputDip, ...]
     usual: float
-    lowest: float
-    highest: float
-    coefficient_of_variation: float
-    stalled_share: float
     dip_share: float
     threshold: float
     resolution: int
 
 
+def find_evenness(values: ArrayLike) -> Evenness | None:
+    """How even a throughput series is.
+
+    values : (seconds,) as for ``find_dips``. None with fewer than FEWEST known seconds.
+    """
+    series = np.asarray(values, dtype=np.float64)
+    known = series[~np.isnan(series)]
+    if known.size < FEWEST:
+        return None
+    mean = float(known.mean())
+    return Evenness(
+        lowest=float(np.percentile(known, 1)),
+        highest=float(np.percentile(known, 99)),
+        coefficient_of_variation=float(known.std(ddof=1)) / mean if mean > 0 else None,
+        stalled_share=float((known == 0).mean()),
+    )
+
+
 def find_dips(values: ArrayLike) -> Steadiness | None:
-    """Dips of a throughput series, and its steadiness.
+    """Dips of a throughput series.
 
     values : (seconds,) events per second, counted in each whole second; NaN is a second that is not known: it does not
     count, and neither begins nor ends a dip. None with fewer than FEWEST known seconds, or when most are zero.
@@ -97,10 +124,6 @@ def find_dips(values: ArrayLike) -> Steadiness | None:
     return Steadiness(
         dips=dips,
         usual=float(np.median(known)),
-        lowest=float(np.percentile(known, 1)),
-        highest=float(np.percentile(known, 99)),
-        coefficient_of_variation=float(known.std(ddof=1) / known.mean()),
-        stalled_share=float((known == 0).mean()),
         dip_share=sum(dip.length for dip in dips) / series.size,
         threshold=min(view.threshold for view in views),
         resolution=max(view.width for view in views),

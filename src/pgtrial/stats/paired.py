@@ -64,12 +64,12 @@ def compare_blocks(
     usable = (one > 0) & np.isfinite(one) & (other > 0) & np.isfinite(other)
     if not usable.all():
         caveats = (*lost, _no_log_ratio(int(np.count_nonzero(~usable)), one.size))
-        return _without_interval(None, one.size, confidence, comparisons, caveats)
+        return without_interval(None, one.size, confidence, comparisons, caveats)
     log_ratios = np.log(other) - np.log(one)
     count = log_ratios.size
     if count < 2:
         ratio = math.exp(log_ratios[0]) if count else None
-        return _without_interval(ratio, count, confidence, comparisons, (*lost, _no_interval(count)))
+        return without_interval(ratio, count, confidence, comparisons, (*lost, _no_interval(count)))
 
     alpha = (1 - confidence) / comparisons
     fit = _fit(log_ratios, None if places is None else places[complete], confidence=1 - alpha, may_differ=may_differ)
@@ -148,9 +148,10 @@ def _fit(
     )
 
 
-def _without_interval(
+def without_interval(
     ratio: float | None, blocks: int, confidence: float, comparisons: int, caveats: tuple[CaveatFinding, ...]
 ) -> Comparison:
+    """A comparison of so many complete blocks that tells no more than its ``ratio``, None for not even that."""
     return Comparison(
         ratio=ratio,
         low=None,

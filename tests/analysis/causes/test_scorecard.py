@@ -365,3 +365,26 @@ def test_nothing_is_divided_by_a_time_that_was_counted_as_none(
     else:
         assert time.ratio is not None
         assert time.ratio.value == pytest.approx(1.0, rel=0.05)
+
+
+def test_nobody_is_sure_of_a_criterion_that_some_runs_do_not_have(evidence: Evidence) -> None:
+    """Without its worst runs an arm would seem to be the best."""
+    truth = {"stability.dip_share": {"on": 0.1, "off": 0.05}, TPS: {"on": 1000.0, "off": 1000.0}}
+    asked = declare(evidence, *({"metric": metric} for metric in truth))
+    asked = replace(asked, rules=replace(asked.rules, fewest_blocks=5))
+    whole = simulate(asked, truth)
+    lost = asked.runs_of("off")[2].id
+    part = {key: value for key, value in whole.items() if key[:2] != (lost, "stability.dip_share")}
+
+    sure, unsure = (
+        next(each for each in card.recommendations if each.goal == "stable")
+        for values in (whole, part)
+        if (card := score(asked, values)) is not None
+    )
+
+    assert (sure.arm, sure.is_sure) == ("off", True)
+    assert not unsure.is_sure
+    assert "in 1 of 6 blocks a run has no value of it" in say(unsure.text)
+    card = score(asked, part)
+    assert [each.best_share for each in (of_arm(card, "on"), of_arm(card, "off"))] == [None, None]
+    assert of_arm(card, "off").values[0].rank_share is None

@@ -236,6 +236,14 @@ def test_experiments_whose_arms_fail_unequally_are_not_combined(whole, compare_a
     }
 
 
+def test_blocks_of_an_experiment_without_an_effect_are_not_combined(whole, compare_as):
+    """Some run has no value: its other blocks, which the findings still have, are those without the worst ones."""
+    contrast = compare_as(*whole, ratio=None, log_error=None, degrees=None)
+
+    assert contrast.pooled is None
+    assert {study.left_out for study in contrast.studies} == {"its blocks do not tell how sure it is"}
+
+
 def test_few_experiments_of_few_blocks_decide_nothing_together(monday, whole, compare_as):
     assert compare_as(whole[0], monday).pooled.decision is Decision.INCONCLUSIVE
 

@@ -116,9 +116,13 @@ class Rated:
         """In which all arms have a value of each of these criteria."""
         return int(np.isfinite(self.log_ratios[:, :, list(places)]).all(axis=(1, 2)).sum())
 
+    def lacks_blocks(self, places: Sequence[int]) -> bool:
+        """Whether a run, maybe the worst one, has no value of one of these criteria; by rules 14 it was left out."""
+        return self.evidence.rules.needs_every_value and self.count_blocks(places) < len(self.blocks)
+
     def is_enough(self, places: Sequence[int]) -> bool:
         """Whether there are as many blocks as a claim needs to be decided: fewer make nothing sure."""
-        return self.count_blocks(places) >= self.evidence.rules.fewest_blocks
+        return self.count_blocks(places) >= self.evidence.rules.fewest_blocks and not self.lacks_blocks(places)
 
     def leads(self, places: Sequence[int], best: int) -> bool:
         """Whether it is sure that an arm is ahead of each other one by these criteria with their weights.
@@ -229,6 +233,8 @@ def _recommend(rated: Rated, goal: str, places: Sequence[int]) -> Recommendation
 
 def _tell_sureness(rated: Rated, places: Sequence[int], chance: float | None, *, is_sure: bool) -> Message:
     count = rated.count_blocks(places)
+    if rated.lacks_blocks(places):
+        return message("recommended.partly-known", blocks=len(rated.blocks) - count, count=len(rated.blocks))
     if chance is None:
         return message("recommended.few-blocks", count=count, fewest=rated.evidence.rules.fewest_blocks)
     code = "recommended.sure" if is_sure else "recommended.unsure"

@@ -17,7 +17,7 @@ from pgtrial.analysis.timelines.timeline import Timeline
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_event_kind
 from pgtrial.findings.over_time import Dip, Period, Stability
-from pgtrial.stats.dips import Steadiness, find_dips
+from pgtrial.stats.dips import Steadiness, find_dips, find_evenness
 from pgtrial.stats.interval import holm
 from pgtrial.stats.period import Alignment, Marked, Rhythm, Stretch, align, given_period, strongest_period
 from pgtrial.stats.trend import trend
@@ -241,17 +241,19 @@ def _describe(
     """``placed`` are the entries of the log by run."""
     steadiness = {line.run: dips for line in cell if (dips := find_dips(line.tps)) is not None}
     trends = [trend(line.tps, spacing=1 / _MINUTE, confidence=evidence.confidence) for line in cell]
-    steady, confidence = list(steadiness.values()), evidence.confidence
+    even, confidence = [found for line in cell if (found := find_evenness(line.tps)) is not None], evidence.confidence
+    # A run that stands still most of the time has no dips: the share of the others would leave out the worst one.
+    shares = [found.dip_share for found in steadiness.values()] if len(steadiness) == len(even) else []
     # Where arms take turns the seconds of a run are put together: what lies before one may be another arm's.
     in_order = [line for line in cell if line.run not in evidence.sliced]
     signs, tried = find_signs(in_order, steadiness, seed=evidence.seed)
     return Stability(
         arm=arm,
         load_level=level,
-        coefficient_of_variation=estimate_mean((s.coefficient_of_variation for s in steady), confidence=confidence),
-        lowest=estimate_mean((s.lowest for s in steady), confidence=confidence),
-        dip_share=estimate_mean((s.dip_share for s in steady), confidence=confidence),
-        stalled=estimate_mean((s.stalled_share for s in steady), confidence=confidence),
+        coefficient_of_variation=estimate_mean((e.coefficient_of_variation for e in even), confidence=confidence),
+        lowest=estimate_mean((e.lowest for e in even), confidence=confidence),
+        dip_share=estimate_mean(shares, confidence=confidence),
+        stalled=estimate_mean((e.stalled_share for e in even), confidence=confidence),
         trend=estimate_mean((rise.slope for rise in trends if rise is not None), confidence=confidence),
         dips=tuple(sorted(_dips(cell, steadiness, placed), key=lambda dip: (-dip.length, dip.run, dip.start))),
         periods=find_rhythms(evidence, cell, placed),

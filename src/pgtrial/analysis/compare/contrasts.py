@@ -186,11 +186,11 @@ def _find_effect(subject: Subject, arm: str, matter: Matter) -> Effect | None:
 
 def _known(subject: Subject, effect: Effect) -> Known | None:
     """The log ratio with its standard error between blocks; None where it may not be combined."""
-    if subject.excluded or effect.fails_more:
+    if subject.excluded or effect.fails_more or effect.ratio is None:
         return None
     if effect.degrees is None:  # findings of rules without the position
         return known_mean([math.log(ratio) for ratio in effect.block_ratios if ratio is not None])
-    if effect.ratio is None or effect.log_error is None or effect.log_error <= 0:
+    if effect.log_error is None or effect.log_error <= 0:
         return None
     return Known(mean=math.log(effect.ratio), error=effect.log_error, degrees=effect.degrees)
 

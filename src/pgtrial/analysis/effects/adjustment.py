@@ -129,7 +129,7 @@ def adjust_primary(evidence: Evidence, reduction: Reduction, primary: Estimated 
         return None
     if any(run.slices for run in evidence.valid):
         return _without(covariate, 0, message("adjustment.shared-time"))
-    if primary is None:
+    if primary is None or primary.effect.ratio is None:
         return _without(covariate, 0, message("adjustment.no-ratio"))
     if evidence.is_spread:
         return _without(covariate, 0, message("adjustment.hosts"))

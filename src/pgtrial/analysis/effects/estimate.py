@@ -13,6 +13,7 @@ from pgtrial.analysis.effects.claim import Claim, claims_of
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import STEP, Values
 from pgtrial.analysis.slices import told_by
+from pgtrial.findings.caveat import caveat
 from pgtrial.findings.findings import Effect, SingleRuns
 from pgtrial.findings.record import ALL
 from pgtrial.model.arm import Arm
@@ -29,7 +30,7 @@ from pgtrial.stats.failures import bound_failures
 from pgtrial.stats.hosts import compare_hosts, hide_unfinished
 from pgtrial.stats.interval import holm
 from pgtrial.stats.late import NEAR, Late, bound_late
-from pgtrial.stats.paired import compare_blocks
+from pgtrial.stats.paired import compare_blocks, without_interval
 from pgtrial.stats.power import blocks_needed
 from pgtrial.stats.sequential import hide_interval, widen
 from pgtrial.stats.steps import bound_steps
@@ -140,8 +141,8 @@ def estimate_effect(
     if excess is not None:
         bounded = bear_failures_of(evidence, comparison, arm.name, block_ratios, share=excess.share)
     decision = decide(comparison, bounds=bounds, better=metric.better)
-    # A run in which no transaction ended has no time: it is one of the slow ones, and its block was left out.
-    is_partial = metric.name in evidence.load.times and any(one.code == "missing-blocks" for one in comparison.caveats)
+    # By rules 14: a run in which no transaction ended has no time. It is one of the slow ones, and was left out.
+    is_partial = metric.name in evidence.load.times and is_partly_known(comparison)
     is_decided = (
         not is_partial
         and comparison.blocks >= evidence.rules.fewest_blocks  # fewer decide nothing, here as little as in the verdict
@@ -177,6 +178,11 @@ def estimate_effect(
         caveats=comparison.caveats,
     )
     return Estimated(effect=effect, comparison=comparison)
+
+
+def is_partly_known(comparison: Comparison) -> bool:
+    """Whether a run of some block has no value of the metric."""
+    return any(one.code == "missing-blocks" for one in comparison.caveats)
 
 
 def blocks_per_observation(comparison: Comparison) -> int:
@@ -389,10 +395,17 @@ def compare_when_due(
     """The comparison at the confidence that is due after so many blocks, without an interval where none is.
 
     control, treated : (blocks,), NaN for no observation; the confidence holds for ``comparisons`` of them together.
+    A block without one leaves no ratio: whether the value is missing by chance, or because of what it would have been,
+    nothing tells. By rules 14 such blocks were left out.
     ``after`` as ``places`` gives it. While blocks are still to come the interval holds whenever one looks. ``blocks``:
     their numbers; of an experiment that was spread over hosts the interval is over these, and there is none where it
     is not known which blocks they are, nor while some are still to come.
     """
+    lost = int(np.count_nonzero(np.isnan(control) | np.isnan(treated)))
+    if lost and evidence.rules.needs_every_value:
+        complete = len(control) - lost
+        caveats = (caveat("missing-blocks", blocks=lost),)
+        return without_interval(None, complete, evidence.confidence, comparisons, caveats)
     if evidence.is_spread:
         hosts = evidence.hosts_of(blocks) if blocks is not None else [""] * len(control)
         found = compare_hosts(

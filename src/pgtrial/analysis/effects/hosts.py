@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from pgtrial.analysis.effects.claim import Claim, claims_of
-from pgtrial.analysis.effects.estimate import Estimated, blocks_of, places
+from pgtrial.analysis.effects.estimate import Estimated, blocks_of, is_partly_known, places
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.questions import HostFinding, Hosts
@@ -22,11 +22,13 @@ _KIND = ("machine/model", "machine/CPU", "machine/CPUs", "machine/memory")  # fa
 
 
 def describe_hosts(evidence: Evidence, primary: Estimated | None) -> Hosts | None:
-    """Of the effect that the claim is about; None where there is one host, or two have no ratio."""
+    """Of the effect that the claim is about; None where there is one host, two have no ratio, or a run no value."""
     claim = next(iter(claims_of(evidence)), None)
     if not evidence.is_spread or primary is None or claim is None:
         return None
     comparison, effect = primary.comparison, primary.effect
+    if comparison.ratio is None and is_partly_known(comparison):
+        return None
     pairs = evidence.pairs(effect.arm)
     after = places(evidence, pairs)
     known = [

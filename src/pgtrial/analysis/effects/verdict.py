@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pgtrial.analysis.effects.claim import Claim, claims_of
-from pgtrial.analysis.effects.estimate import Estimated, blocks_per_observation
+from pgtrial.analysis.effects.estimate import Estimated, blocks_per_observation, is_partly_known
 from pgtrial.analysis.effects.failures import Bounded, bound_primary
 from pgtrial.analysis.effects.parts import ClaimMetric, judge_together
 from pgtrial.analysis.evidence import Evidence
@@ -145,6 +145,10 @@ def _explain(
     ratio = estimated.comparison.ratio if estimated else None
     if claim is None or estimated is None or ratio is None:
         metric = claim.metric.name if claim else evidence.experiment.hypothesis.metric
+        if estimated is not None and is_partly_known(estimated.comparison):
+            count = len(estimated.effect.block_ratios)
+            blocks = count - estimated.comparison.blocks
+            return _invalid(message("verdict.partly-known", metric=metric, blocks=blocks, count=count))
         return _invalid(message("verdict.no-ratio", metric=metric))
     size = _size(evidence, estimated.effect, ratio)
     found, code = judged

@@ -1,7 +1,7 @@
 """The input of the quality checks."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence
@@ -17,7 +17,7 @@ class Assessment:
 
     ``slices`` is None where each run had its time to itself, ``stopping`` where there is no rule for stopping,
     ``soak`` where runs are of blocks, ``hosts`` where all of them are of one host, ``failures`` where none tells
-    anything of the arms.
+    anything of the arms. ``devices``: by run that of its data, "" where none is known.
     """
 
     evidence: Evidence
@@ -31,6 +31,7 @@ class Assessment:
     engagements: tuple[Engagement, ...] = ()
     soak: Soak | None = None
     hosts: Hosts | None = None
+    devices: Mapping[int, str] = field(default_factory=dict)
 
     def increase(self, run: int, level: int, counters: Iterable[str], *, object: str = "") -> float | None:
         """The same as of the reduction."""

@@ -15,6 +15,7 @@ from pgtrial.findings.message import message
 from pgtrial.findings.naming import name_level
 from pgtrial.findings.record import ALL
 from pgtrial.model.caveat import Severity
+from pgtrial.model.observable import OF_DEVICES
 from pgtrial.model.run import LoadLevel, RunState
 from pgtrial.model.verdict import Decision
 from pgtrial.stats.dependence import ORDER_ALPHA, drift
@@ -306,6 +307,25 @@ def _counts_parts(assessment: Assessment, level: LoadLevel, scenario: str | None
     cells = [(run.id, level.index, scenario) for run in evidence.valid]
     known = [assessment.reduction.totals[cell] for cell in cells if cell in assessment.reduction.totals]
     return evidence.rules.counts_parts and all(totals.inside is not None for totals in known)
+
+
+def check_device(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """Of which device a claim is that names none."""
+    evidence = assessment.evidence
+    names = dict.fromkeys(claim.metric.name for claim in claims_of(evidence))
+    asked = tuple(name for name in names if name.startswith(OF_DEVICES) and "/" not in name)
+    by_arm = {
+        arm.name: dict.fromkeys(filter(None, (assessment.devices.get(run.id) for run in evidence.runs_of(arm.name))))
+        for arm in evidence.arms
+    }
+    known = {arm: tuple(devices) for arm, devices in by_arm.items() if devices}
+    if not asked or not known:
+        return
+    if len(set(known.values())) == 1:
+        devices = next(iter(known.values()))
+    else:
+        devices = tuple(f"{device} ({arm})" for arm, found in known.items() for device in found)
+    yield caveat("claimed-device", metrics=asked, devices=devices)
 
 
 def check_engagement(assessment: Assessment) -> Iterator[CaveatFinding]:

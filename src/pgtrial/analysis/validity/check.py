@@ -33,6 +33,7 @@ CHECKS: tuple[Check, ...] = (
     blocks.check_level_drift,
     blocks.check_restore,
     blocks.check_counts,
+    blocks.check_device,
     blocks.check_engagement,
     runs.check_warmup,
     runs.check_steadiness,

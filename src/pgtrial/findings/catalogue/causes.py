@@ -105,6 +105,9 @@ CAUSES = {
             "How sure that is, {count} blocks cannot tell: it takes {fewest}.",
         )
     ),
+    "recommended.partly-known": Entry(
+        text=N_("How sure that is, nobody can tell: in {blocks} of {count} blocks a run has no value of it.")
+    ),
     "recommended.sure": Entry(
         text=plural(
             "This is sure: with {count} blocks it is the best with a probability of {chance:percent}.",

@@ -38,9 +38,9 @@ EFFECT_CAVEATS = {
     ),
     "missing-blocks": Entry(
         severity=Severity.WARNING,
-        text=N_("Blocks left out because one of the two arms has no observation: {blocks}."),
-        hint=N_("Find out why: when an arm fails because it is slow, leaving its blocks out favours it."),
-        when="blocks left out because one of the two arms has no observation",
+        text=N_("Blocks in which a run has no observation: {blocks}."),
+        hint=N_("Find out why: where a run has none because it is slow, leaving its block out favours its arm."),
+        when="blocks in which a run of the two arms has no observation; by rules 14 they were left out of the effect",
     ),
     "no-log-ratio": Entry(
         severity=Severity.WARNING,

@@ -558,6 +558,12 @@ VALIDITY_CAVEATS = {
         ),
         when="a program of kind command that ended well wrote to its standard error; one run's last lines are shown",
     ),
+    "claimed-device": Entry(
+        severity=Severity.INFO,
+        text=N_("The claim names no device: {metrics:and} is of {devices:and}."),
+        hint=N_('Name another device after a slash, as in "iostat.r_await/vda", before an experiment of its own.'),
+        when="the claim is about a metric of devices and names none: it is of the one that the data are on",
+    ),
     "emulated-disk": Entry(
         severity=Severity.INFO,
         text=plural(

@@ -51,6 +51,9 @@ VERDICTS = {
         text=N_("Of the {count} metrics of the claim not all are decided ({metrics:and}). {reasons}")
     ),
     "verdict.invalid": Entry(text=N_("The runs cannot answer the claim: {why:lowered}")),
+    "verdict.partly-known": Entry(
+        text=N_("In {blocks} of {count} blocks a run has no value of {metric}, and it may be the worst one.")
+    ),
     "verdict.no-ratio": Entry(text=N_("There is no ratio of {metric} between the arms.")),
     # Sizes of effects.
     "size.in-scenario": Entry(text=N_("{size} in scenario {scenario}")),
