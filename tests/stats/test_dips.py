@@ -49,7 +49,7 @@ def test_the_rest_of_the_numbers_are_plain_counts():
     assert found.dips[0].stalled == 3
     assert found.dips[0].depth == 1
     assert even.lowest == pytest.approx(np.percentile(values, 1))
-    assert found.highest == pytest.approx(np.percentile(values, 99))
+    assert even.highest == pytest.approx(np.percentile(values, 99))
     assert even.coefficient_of_variation == pytest.approx(values.std(ddof=1) / values.mean())
     assert (found.threshold, found.resolution) == (SHALLOWEST, 1)
 

@@ -62,9 +62,16 @@ def _judge(
     is_invalid: bool,
 ) -> Acceptance:
     scenario = None if evidence.scenarios == (wanted.scenario,) else wanted.scenario
-    runs = evidence.runs_of(arm)
-    key = (wanted.metric, scenario, level)
+    runs, key = evidence.runs_of(arm), (wanted.metric, scenario, level)
     reached = np.array([value_of(evidence, values, (run.id, *key)) for run in runs])
+    failed, interrupted, observable = count_failed(evidence, arm), 0, find_observable(wanted.metric)
+    missing = 0
+    if observable is not None and not observable.is_sampled:
+        # No transaction ended in them, which is worse than any limit: what the others have is still too bad, or not
+        # enough to tell. What is sampled may be missing for other reasons.
+        missing = int(np.isnan(reached).sum())
+        runs = tuple(run for run, value in zip(runs, reached, strict=True) if not np.isnan(value))
+        reached = reached[~np.isnan(reached)]
     limit = np.full(reached.shape, wanted.limit.value)
     comparison = compare_when_due(
         *(evidence, limit, reached),
@@ -73,14 +80,12 @@ def _judge(
         blocks=[run.slot.block for run in runs],
     )
     comparison = bound_steps(comparison, (reached,), reach=read_step(values, [run.id for run in runs], key))
-    failed, interrupted, observable = count_failed(evidence, arm), 0, find_observable(wanted.metric)
-    missing = 0
     if evidence.rules.bears_alike:
         interrupted = count_interrupted(evidence, arm)
         share = interrupted_share(interrupted, comparison.blocks)
         comparison = bound_failures(comparison, np.log(reached[reached > 0] / wanted.limit.value), share=share)
-        # What is sampled may be missing for other reasons, and is not told by transactions.
-        missing = int(np.isnan(reached).sum()) if observable is not None and not observable.is_sampled else 0
+    else:
+        missing = 0
     verdict = Verdict.INVALID
     if not is_invalid:
         verdict = _verdict(evidence, comparison, wanted, may_be_enough=not failed and not missing)
