@@ -9,7 +9,7 @@ import pytest
 from calibration.trials import TPS, make_run, most, observe, plan_trial, take_blocks
 from pgtrial.analysis.effects.acceptance import judge_acceptance
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import Values
+from pgtrial.analysis.observations import STEP, Values
 from pgtrial.experiment_file.cause_tables import AcceptanceTable
 from pgtrial.findings.caveat import caveat
 from pgtrial.findings.questions import Acceptance
@@ -150,6 +150,23 @@ def test_a_latency_beyond_the_limit_is_so_beside_runs_without_any() -> None:
     (found,) = judge_acceptance(evidence, values, ())
 
     assert (found.verdict, found.missing) == (Verdict.REFUTED, 1)
+
+
+def test_by_rules_14_steps_bear_what_they_bore_beside_runs_without_a_latency() -> None:
+    """A run without one counted as a run that tells no step, so the interval of an old folder stays as it was."""
+    wanted = {"metric": P99, "at_most": 0.0125, "arm": "b"}
+    evidence = asking(replace(plan_trial(random.Random(1), blocks=12), rules=RULES[14]), wanted)
+    rng = np.random.default_rng(4)
+    told = [slot for slot in evidence.slots if slot.block > 4]
+    values: Values = {(slot.number, P99, None, ALL): float(0.01 * np.exp(SD * rng.standard_normal())) for slot in told}
+    of_some: Values = {(slot.number, P99 + STEP, None, ALL): 0.03 for slot in told}
+    of_all: Values = {(slot.number, P99 + STEP, None, ALL): 0.02 for slot in evidence.slots}  # the same mean of twelve
+
+    (found,) = judge_acceptance(evidence, values | of_some, ())
+    (expected,) = judge_acceptance(evidence, values | of_all, ())
+
+    assert found.missing == 0
+    assert ends(found) == pytest.approx(ends(expected))
 
 
 def met_though_interrupted(often: int, *, blocks: int, experiments: int, rules: Rules) -> int:

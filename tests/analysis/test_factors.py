@@ -278,6 +278,64 @@ def test_where_effects_decide_nothing_neither_do_factors() -> None:
     assert "So many runs of a=10,b=8MB, or of the control, failed" in say(found.reason)
 
 
+def test_an_arm_of_which_nothing_is_known_in_some_block_leaves_no_effect_of_a_factor() -> None:
+    """The block is not complete, as another arm's run is missing in it, so it is none of those that have all arms."""
+    evidence = draw(plan_two(12, metric=P99), 1)
+    gone = {next(slot.number for slot in evidence.slots if slot.block == 7 and slot.arm == "a=0,b=8MB")}
+    unknown = next(slot.number for slot in evidence.slots if slot.block == 7 and slot.arm == "a=10,b=4MB")
+    noise = np.random.default_rng(1)
+    values: Values = {
+        (slot.number, P99, None, "all"): float(np.exp(0.5 * ("a=10" in slot.arm) + noise.normal(0, SD)))
+        for slot in evidence.slots
+        if slot.number not in {*gone, unknown}
+    }
+    valid = tuple(run for run in evidence.valid if run.slot.number not in gone)
+
+    found = describe(replace(evidence, valid=valid), values)
+
+    assert not asserts(found)
+    assert "a=10,b=4MB" in say(found.reason)
+
+
+def test_a_placebo_that_failed_says_nothing_of_factors() -> None:
+    evidence = draw(plan_two(12), 1)
+    placebo = replace(evidence.arms[0], name="placebo", role=Role.PLACEBO)
+    slots = [replace(slot, arm="placebo") for slot in evidence.slots if slot.arm == evidence.arms[0].name]
+    ended = tuple(make_run(slot, number=500 + slot.block) for slot in slots)
+    failed = tuple(make_run(slots[0], number=900 + number, state=RunState.INVALID) for number in range(2))
+    noise = np.random.default_rng(1)
+    values: Values = {
+        (slot.number, TPS, None, "all"): float(np.exp(0.5 * ("a=10" in slot.arm) + noise.normal(0, SD)))
+        for slot in evidence.slots
+    }
+    with_placebo = replace(
+        evidence,
+        arms=(*evidence.arms, placebo),
+        runs=(*evidence.runs, *ended, *failed),
+        valid=(*evidence.valid, *ended),
+    )
+    excess = find_excess(with_placebo, "placebo")
+
+    assert excess is not None
+    assert excess.decides
+    assert describe(with_placebo, values).reason is None
+
+
+def test_a_run_too_many_of_a_block_does_not_stand_for_another_arm() -> None:
+    """As a damaged folder may have it."""
+    evidence = draw(plan_two(8), 1)
+    noise = np.random.default_rng(1)
+    values: Values = {
+        (slot.number, TPS, None, "all"): float(np.exp(0.5 * ("a=10" in slot.arm) + noise.normal(0, SD)))
+        for slot in evidence.slots
+    }
+    twice = next(run for run in evidence.valid if run.slot.arm == evidence.arms[0].name)
+
+    found = describe(replace(evidence, valid=(twice, *evidence.valid)), values)
+
+    assert [main.ratio for main in found.mains] == [main.ratio for main in describe(evidence, values).mains]
+
+
 def test_one_run_that_was_stopped_leaves_a_large_effect_asserted() -> None:
     evidence, values = lose(draw(plan_two(12), 2), state=RunState.INTERRUPTED, often=1, noise=np.random.default_rng(1))
     planted: Values = {

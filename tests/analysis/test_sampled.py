@@ -83,21 +83,20 @@ def test_chance_does_not_compare_two_devices(evidence: Evidence) -> None:
     mixed = two_disks(evidence, on="vda", off="vdb", placebo="vdb")
     older = replace(evidence, rules=RULES[14])
 
-    assert waits_by_arm(evidence, mixed) == {"on": {0.002}, "off": {0.002}, "placebo": {0.002}}
+    assert waits_by_arm(evidence, mixed) == {"on": {0.001}, "off": {0.001}, "placebo": {0.001}}
     assert waits_by_arm(older, mixed) == {"on": {0.001}, "off": {0.002}, "placebo": {0.002}}
 
 
-def test_arms_weigh_alike_in_which_device_is_busiest(evidence: Evidence) -> None:
-    """However many runs an arm has."""
-    mixed = two_disks(evidence, on="vda", off="vdb", placebo="vda")
-    control = evidence.runs_of("on")[0].id
-    few = replace(evidence, valid=tuple(run for run in evidence.valid if run.slot.arm == "off" or run.id == control))
-
-    kept = [each for each in mixed if each.run in {run.id for run in few.valid}]
-    lean = [
-        replace(each, means={**each.means, ("iostat.aqu", "vda"): 1.5}) if each.arm == "on" else each for each in kept
+def test_whichever_arms_are_looked_at_the_device_is_the_same(evidence: Evidence) -> None:
+    """As a rule for stopping looks at the claim's two arms, and the report at all."""
+    mixed = two_disks(evidence, on="vda", off="vda", placebo="vdb")
+    loud = [
+        replace(each, means={**each.means, ("iostat.aqu", "vdb"): 9.0}) if each.arm == "placebo" else each
+        for each in mixed
     ]
-    assert waits_by_arm(few, lean) == {"on": {0.001}, "off": {0.001}}
+
+    assert waits_by_arm(evidence, loud) == {"on": {0.001}, "off": {0.001}, "placebo": {0.001}}
+    assert waits_by_arm(evidence, [each for each in loud if each.arm != "placebo"]) == {"on": {0.001}, "off": {0.001}}
 
 
 def test_the_device_of_the_data_is_known_before_the_load(evidence: Evidence) -> None:

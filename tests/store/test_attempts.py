@@ -67,6 +67,15 @@ def test_counting_writes_nothing(state: Path) -> None:
     assert not state.exists()
 
 
+def test_a_list_that_others_may_write_counts_nothing_and_gets_no_number(state: Path) -> None:
+    note("a", 1.5)
+    (state / ATTEMPTS).chmod(0o660)
+
+    assert count_attempts("a") == 0
+    assert note("a", 2.5) is None
+    assert len((state / ATTEMPTS).read_text().splitlines()) == 1
+
+
 def test_lines_of_other_kinds_count_for_nothing(state: Path) -> None:
     note("a", 1.5)
     path = state / ATTEMPTS

@@ -192,16 +192,14 @@ class Evidence:
         """Valid runs of an arm by block."""
         return tuple(sorted((run for run in self.valid if run.slot.arm == arm), key=lambda run: run.slot.block))
 
-    def pairs(self, arm: str, *, baseline: str | None = None) -> tuple[tuple[RunRow, RunRow], ...]:
-        """(the baseline's run, the arm's run) of every block that has a valid run of both, by block.
+    def pairs(self, arm: str) -> tuple[tuple[RunRow, RunRow], ...]:
+        """(the control's run, the arm's run) of every block that has a valid run of both, by block.
 
-        The baseline is the control unless another arm is named. Windows of a soak are no blocks, so it has none.
+        Windows of a soak are no blocks, so it has none.
         """
-        if self.is_soak:
+        if self.is_soak or self.control is None:
             return ()
-        if baseline is None:
-            baseline = self.control.name if self.control else ""
-        first = {run.slot.block: run for run in self.runs_of(baseline)}
+        first = {run.slot.block: run for run in self.runs_of(self.control.name)}
         return tuple((first[run.slot.block], run) for run in self.runs_of(arm) if run.slot.block in first)
 
     def complete_blocks(self) -> tuple[int, ...]:

@@ -102,7 +102,7 @@ def describe_factors(evidence: Evidence, values: Values) -> Factors | None:
 def _why_not(evidence: Evidence, measured: _Measured) -> Message | None:
     """Why some of it, or all, has no interval."""
     fewest, count = evidence.rules.fewest_blocks, len(measured.blocks)
-    fails = tuple(arm for arm, each in measured.borne.items() if each.decides)
+    fails = tuple(arm for arm in measured.arms.values() if arm in measured.borne and measured.borne[arm].decides)
     if measured.lost:
         return message("factor.lost", count=measured.lost, of=measured.lost + count)
     if evidence.rules.bears_alike and count < fewest:
@@ -115,23 +115,26 @@ def _read(
 ) -> _Measured | None:
     """Of the blocks that have all arms; None without any."""
     rules = evidence.rules
-    by_block: dict[int, list[float]] = {block: [] for block in evidence.complete_blocks()}
-    for arm in arms.values():
-        for run in evidence.runs_of(arm):
-            if run.slot.block in by_block:
-                place = (run.id, *key)
-                value = value_of(evidence, values, place) if rules.bears_alike else values.get(place, math.nan)
-                by_block[run.slot.block].append(value)
-    blocks = [block for block, found in by_block.items() if all(value > 0 for value in found)]
+    by_arm = {
+        arm: {
+            run.slot.block: value_of(evidence, values, (run.id, *key))
+            if rules.bears_alike
+            else values.get((run.id, *key), math.nan)
+            for run in evidence.runs_of(arm)
+        }
+        for arm in arms.values()
+    }
+    complete = [block for block in evidence.complete_blocks() if all(block in found for found in by_arm.values())]
+    blocks = [block for block in complete if all(found[block] > 0 for found in by_arm.values())]
     if not blocks:
         return None
-    logs = {place: np.log([by_block[block][index] for block in blocks]) for index, place in enumerate(arms)}
+    logs = {place: np.log([by_arm[arm][block] for block in blocks]) for place, arm in arms.items()}
     reach = max(read_step(values, [run.id for run in evidence.runs_of(arm)], key) for arm in arms.values())
     return _Measured(
         arms=arms,
         logs=logs,
         blocks=tuple(blocks),
-        lost=len(by_block) - len(blocks) if rules.bears_alike else 0,
+        lost=len(complete) - len(blocks) if rules.bears_alike else 0,
         reach=reach,
         borne=find_borne(evidence, values, key),
     )

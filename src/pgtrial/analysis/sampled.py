@@ -5,7 +5,6 @@ mean, as articles print it of a whole test; of what is said of dips see ``_of_al
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -48,8 +47,9 @@ def find_devices(evidence: Evidence, timelines: Sequence[Timeline]) -> Mapping[i
     """By run, the device that its data are on; "" where none was seen.
 
     It is the one that was known before the load, so that arms with devices of their own are compared by these. Where
-    some run does not know just one, as with an array, it is the busiest device of all arms together, and the same for
-    all. By rules 14 it was the busiest of each arm: where two had as much to do, chance compared one with the other.
+    some run does not know just one, as with an array, it is the busiest device of the control, and the same for all,
+    whichever arms are looked at. By rules 14 it was the busiest of each arm: where two had as much to do, chance
+    compared one with the other.
     """
     if not evidence.rules.fixes_devices:
         arms = {each.arm for each in timelines}
@@ -59,7 +59,10 @@ def find_devices(evidence: Evidence, timelines: Sequence[Timeline]) -> Mapping[i
     for each in timelines:
         seen.setdefault(each.run, set()).update(about for name, about in each.means if name.startswith(OF_DEVICES))
     known = {run: _known_device(evidence, run, names) for run, names in seen.items()}
-    return known if all(known.values()) else dict.fromkeys(known, find_device(timelines))
+    if all(known.values()):
+        return known
+    control = "" if evidence.control is None else evidence.control.name
+    return dict.fromkeys(known, find_device([each for each in timelines if each.arm == control] or timelines))
 
 
 def _known_device(evidence: Evidence, run: int, seen: set[str]) -> str:
@@ -75,14 +78,10 @@ def _known_device(evidence: Evidence, run: int, seen: set[str]) -> str:
 
 
 def find_device(timelines: Sequence[Timeline]) -> str:
-    """The device with the most requests under way, every arm with the same weight; "" where none was seen."""
+    """The device with the most requests under way; "" where none was seen."""
     queue = f"{OF_DEVICES}aqu"
-    counts = Counter(each.arm for each in timelines)
     means = sum_by_key(
-        (about, value / counts[each.arm])
-        for each in timelines
-        for (name, about), value in each.means.items()
-        if name == queue
+        (about, value) for each in timelines for (name, about), value in each.means.items() if name == queue
     )
     return max(means, key=lambda about: (means[about], about), default="")
 

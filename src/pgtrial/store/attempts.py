@@ -93,6 +93,7 @@ def _append(line: Mapping[str, object], *, claim: str | None = None) -> int | No
         state = make_state_directory()
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with os.fdopen(os.open(state / ATTEMPTS, flags, 0o600), "rb+", buffering=0) as file:
+            check_owner(state / ATTEMPTS)
             fcntl.flock(file, fcntl.LOCK_EX)  # of attempts that begin together each knows the ones before it
             known = file.read(_LONGEST) or b""
             # A line that was cut off, by a machine that went down, takes no other one with it.

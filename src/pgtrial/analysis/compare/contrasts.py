@@ -130,15 +130,20 @@ def find_absent_attempts(group: Group) -> Iterator[CaveatFinding]:
     machines.
     """
     lists: dict[float | None, list[int]] = {}
+    named = {subject.evidence.attempts_since for subject, _ in group.members}
     for subject, _ in group.members:
         evidence = subject.evidence
         if evidence.rules.counts_attempts and evidence.attempts_before is not None:
-            lists.setdefault(evidence.attempts_since, []).append(evidence.attempts_before + 1)
+            since = evidence.attempts_since
+            if since is None and evidence.created in named:
+                since = evidence.created  # a folder from before lists had names, which is the first in one of them
+            lists.setdefault(since, []).append(evidence.attempts_before + 1)
     made = sum(max(numbers) for numbers in lists.values())
     absent = made - sum(len(set(numbers)) for numbers in lists.values())
-    if absent > 0:
+    is_told = lists.keys() == {None} or None not in lists
+    if absent > 0 and is_told:
         what = f"Of {made} attempts at the claim {absent} {'is' if absent == 1 else 'are'} not among these experiments"
-    elif any(1 < max(numbers) < len(numbers) for numbers in lists.values()):
+    elif absent > 0 or any(1 < max(numbers) < len(numbers) for numbers in lists.values()):
         what = (
             "Some of these experiments are later attempts at the claim, and which attempts belong together is not told"
         )

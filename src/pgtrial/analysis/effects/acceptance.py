@@ -65,11 +65,10 @@ def _judge(
     runs, key = evidence.runs_of(arm), (wanted.metric, scenario, level)
     reached = np.array([value_of(evidence, values, (run.id, *key)) for run in runs])
     failed, interrupted, observable = count_failed(evidence, arm), 0, find_observable(wanted.metric)
-    missing = 0
-    if observable is not None and not observable.is_sampled:
+    missing = int(np.isnan(reached).sum()) if evidence.rules.bears_alike else 0
+    if missing and observable is not None and not observable.is_sampled:
         # No transaction ended in them, which is worse than any limit: what the others have is still too bad, or not
         # enough to tell. What is sampled may be missing for other reasons.
-        missing = int(np.isnan(reached).sum())
         runs = tuple(run for run, value in zip(runs, reached, strict=True) if not np.isnan(value))
         reached = reached[~np.isnan(reached)]
     limit = np.full(reached.shape, wanted.limit.value)
@@ -84,8 +83,6 @@ def _judge(
         interrupted = count_interrupted(evidence, arm)
         share = interrupted_share(interrupted, comparison.blocks)
         comparison = bound_failures(comparison, np.log(reached[reached > 0] / wanted.limit.value), share=share)
-    else:
-        missing = 0
     verdict = Verdict.INVALID
     if not is_invalid:
         verdict = _verdict(evidence, comparison, wanted, may_be_enough=not failed and not missing)

@@ -31,7 +31,8 @@ from pgtrial.stats.interval import extend
 class Borne:
     """By how much the effect of an arm against the control may be lower, and higher, than its runs show: log ratios.
 
-    Where it ``decides``, so much of one of them failed, or was interrupted, that nothing may be concluded.
+    Where it ``decides``, so much of one of them failed, or was interrupted, that nothing may be concluded, or nothing
+    is known of it in some block that both have.
     """
 
     down: float
@@ -64,7 +65,8 @@ def _find_borne(
             ratios = [float(y / x) if x > 0 and y > 0 else None for x, y in zip(control, treated, strict=True)]
             comparison = bear_failures_of(evidence, comparison, arm.name, ratios, share=excess.share)
         down, up = comparison.hidden
-        yield arm.name, Borne(down=down, up=up, decides=excess is not None and excess.decides)
+        is_open = comparison.ratio is None  # then nothing is borne, as nothing is known
+        yield arm.name, Borne(down=down, up=up, decides=is_open or (excess is not None and excess.decides))
 
 
 def bear_arms(
@@ -75,13 +77,11 @@ def bear_arms(
     *,
     log_ratios: NDArray[np.float64],
     blocks: Sequence[int],
-    after: Sequence[bool] | None = None,
 ) -> Comparison:
     """A contrast that bears what its arms do, and what runs leave for the next one; without an interval where fewer
     blocks than decide a claim are behind it, or an arm's failures ``decides``. As it is, by older rules.
 
     ``weights``: of the arms' logarithms, which add up to zero. log_ratios : (n,), the contrast in each of ``blocks``.
-    ``after`` as ``places`` gives it.
     """
     if not evidence.rules.bears_alike:
         return comparison
@@ -92,7 +92,7 @@ def bear_arms(
         before = followed(evidence, weights)
         left = find_carry_over(
             log_ratios,
-            np.array([False] * len(blocks) if after is None else after),
+            np.zeros(len(blocks), dtype=bool),
             np.array([before[block] for block in blocks]),
         )
         comparison = bound_carry_over(comparison, left)

@@ -562,7 +562,8 @@ VALIDITY_CAVEATS = {
         severity=Severity.INFO,
         text=N_("The claim names no device: {metrics:and} is of {devices:and}."),
         hint=N_('Name another device after a slash, as in "iostat.r_await/vda", before an experiment of its own.'),
-        when="the claim is about a metric of devices and names none: it is of the one that the data are on",
+        when="the claim is about a metric of devices and names none: it is of the one that the data are on, or "
+        "the control's busiest where that is not one device",
     ),
     "emulated-disk": Entry(
         severity=Severity.INFO,

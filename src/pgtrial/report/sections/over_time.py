@@ -138,7 +138,8 @@ def _build_stability(findings: Findings) -> dict[str, object]:
 
 def _is_known(stability: Stability) -> bool:
     """Whether a run was long enough for anything to be said about it."""
-    return stability.coefficient_of_variation is not None or bool(stability.dips or stability.periods)
+    is_even_known = stability.coefficient_of_variation is not None or stability.stalled is not None
+    return is_even_known or bool(stability.dips or stability.periods)
 
 
 def _message(findings: Findings, found: list[Stability]) -> str:
