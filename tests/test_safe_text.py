@@ -96,6 +96,7 @@ def test_wherever_a_statement_is_cut_nothing_is_told(parts: list[str], length: i
         ("> Authorization: Bearer XYZ", "> Authorization: Bearer ***"),
         ("Proxy-authorization: basic dTpw, try again", "Proxy-authorization: basic ***, try again"),
         ("{'Authorization': 'hunter2xyz'}", "{'Authorization': '***'}"),
+        ('Authorization: Digest username="u", response="6629"\nnext', "Authorization: Digest ***\nnext"),
         ("map[Authorization:[Token abc] Accept:[*/*]]", "map[Authorization:[Token ***] Accept:[*/*]]"),
         (
             "left out 3 of the statements: COPY has data of its own",

@@ -160,6 +160,7 @@ SECRETS = tuple(
         r"\bPASSWORD\s+\$\w*\$([^$]+)\$",
         r"://[^/@\s:'\"]*:([^/@\s'\"]+)@",
         r"\b(?:Bearer|Basic)\s+([\w.~+/=-]{8,})",
+        r"\bAuthorization[\"']?\s*:\s*[\"'\[]?(?:Digest|Hawk|OAuth|Signature|AWS4-[\w-]+)\s+([^\r\n]+)",
         r"\bAuthorization[\"']?\s*:\s*[\"'\[]?(?:(?:Bearer|Basic|Digest|Negotiate|Token|ApiKey)\s+)?([^\s\"',;\])}]+)",
         r"\b((?:AKIA|ASIA)[0-9A-Z]{16})\b",
         r"\b((?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|sk-|hf_|npm_|pypi-)[\w-]{16,})",

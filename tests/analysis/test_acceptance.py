@@ -158,7 +158,9 @@ def test_by_rules_14_steps_bear_what_they_bore_beside_runs_without_a_latency() -
     evidence = asking(replace(plan_trial(random.Random(1), blocks=12), rules=RULES[14]), wanted)
     rng = np.random.default_rng(4)
     told = [slot for slot in evidence.slots if slot.block > 4]
-    values: Values = {(slot.number, P99, None, ALL): float(0.01 * np.exp(0.001 * rng.standard_normal())) for slot in told}
+    values: Values = {
+        (slot.number, P99, None, ALL): float(0.01 * np.exp(0.001 * rng.standard_normal())) for slot in told
+    }
     of_some: Values = {(slot.number, P99 + STEP, None, ALL): 0.03 for slot in told}
     of_all: Values = {(slot.number, P99 + STEP, None, ALL): 0.02 for slot in evidence.slots}  # the same mean of twelve
 

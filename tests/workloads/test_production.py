@@ -542,6 +542,18 @@ def test_what_only_some_words_can_be_is_one_of_them(text, value):
     assert read_shape(asked, load).uses[0].table == CUSTOMER
 
 
+def test_a_constant_with_a_line_break_is_in_no_line_of_a_set_up():
+    """With "--values" constants stay, and each statement of a set-up is one line."""
+    asked = replace(statement("SELECT id FROM thing WHERE name = 'a\nb' || $1"), types=("text",))
+    columns = {"id": Column(type=INT, is_unique=True), "name": Column(type="text")}
+    load = replace(load_of(asked), tables={("public", "thing"): Table(rows=4, pages=1, columns=columns)})
+
+    (use,) = read_shape(asked, load).uses
+    plain = read_shape(replace(asked, text=asked.text.replace("\n", "-")), load).uses[0]
+
+    assert (use.role, plain.role) == (Role.OTHER, Role.EQUAL)
+
+
 @pytest.mark.parametrize(
     ("condition", "type_", "role"),
     [
@@ -1027,6 +1039,9 @@ CREATE VIEW view_of_part AS SELECT * FROM part;
 CREATE TABLE keyed (id int PRIMARY KEY) PARTITION BY HASH (id);
 CREATE TABLE keyed_0 PARTITION OF keyed FOR VALUES WITH (MODULUS 1, REMAINDER 0);
 CREATE TABLE refers (id int REFERENCES keyed);
+CREATE TABLE gone (id int, b text) PARTITION BY LIST (id); CREATE TABLE gone_1 PARTITION OF gone FOR VALUES IN (1);
+INSERT INTO gone SELECT 1, n::text FROM generate_series(1, 90) AS n;
+ANALYZE gone; DROP TABLE gone_1;
 CREATE EXTENSION pg_stat_statements;
 ANALYZE part_1; ANALYZE part_2a; ANALYZE part_2b; ANALYZE whole; ANALYZE child
 """
@@ -1051,6 +1066,8 @@ def test_a_partitioned_table_is_as_one_that_is_not(shop):
     assert with_values.tables["public", "part"].columns["b"].values == ()  # those of one partition are not all
     assert load.tables["public", "parent"].rows == load.tables["public", "view_of_part"].rows == 8000
     assert load.tables["public", "refers"].columns["id"].references == (("public", "keyed"), "id")
+    gone = load.tables["public", "gone"]  # whose statistics are still those of the rows that it had
+    assert (gone.rows, gone.columns["b"].distinct) == (0, 0)
     asked = (replace(statement(new.format(name)), types=(INT, "text")) for name in ("part", "whole"))
     load = replace(load, statements=tuple(asked))
     setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup

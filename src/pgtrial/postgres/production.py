@@ -59,7 +59,7 @@ WITH RECURSIVE tree AS (
 )
 SELECT n.nspname, c.relname, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod),
        coalesce(w.rows, 0), coalesce(w.pages, 0), coalesce(s.null_frac, 0),
-       CASE WHEN s.n_distinct < 0 THEN -s.n_distinct * w.rows ELSE coalesce(s.n_distinct, 0) END,
+       CASE WHEN s.n_distinct < 0 THEN -s.n_distinct * coalesce(w.rows, 0) ELSE coalesce(s.n_distinct, 0) END,
        coalesce(s.most_common_freqs, '{{}}'), coalesce(s.correlation, 0),
        EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indnkeyatts = 1
                AND i.indkey[0] = a.attnum AND i.indpred IS NULL),

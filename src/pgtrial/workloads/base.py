@@ -17,8 +17,8 @@ class Results:
     seconds. ``good_ends`` are statuses beside 0 that say no more than that it was told to end.
 
     One that ``ends_itself`` is not told to end, and one that ``begins_silently`` works from its start on. ``left``
-    reads the lines that it has written into a file by its end; it raises LineError. What ``is_noise`` of its standard
-    error is passed over.
+    reads the lines that it has written into a file by its end; it raises LineError. Lines of one that ``tells_no_time``
+    are of the time at which they are read. What ``is_noise`` of its standard error is passed over.
     """
 
     seconds: float
@@ -29,6 +29,7 @@ class Results:
     good_ends: frozenset[int] = frozenset()
     ends_itself: bool = False
     begins_silently: bool = False
+    tells_no_time: bool = False
     left: Callable[[], Iterator[str]] | None = None
     is_noise: Callable[[str], bool] = lambda _line: False
 

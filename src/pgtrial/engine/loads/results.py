@@ -1,7 +1,8 @@
 """Listen to a program that tells of its requests as they end, and have it work for its time.
 
 Its output is read twice a second: a program that writes each line at once would wake an event loop thousands of times,
-on the machine that is measured. One that writes so much that its pipe could be full by then is read more often.
+on the machine that is measured. One that writes so much that its pipe could be full by then is read more often, and so
+is one whose lines have no time but that.
 """
 
 import asyncio
@@ -85,6 +86,7 @@ class Listener:
     failed: int = 0
     _rest: bytes = b""
     _bytes: int = 0
+    _heard: int = 0  # bytes of both outputs
     _is_at_end: bool = False
     _much: float = field(init=False)  # bytes
     _latency: float = 0.0  # s, the sum over all that is done
@@ -158,9 +160,10 @@ class Listener:
         last, done, latency, pause = time.monotonic(), 0, 0.0, _SOON
         while not until.done() and not self.trouble:
             await asyncio.wait({until}, timeout=pause)
-            before = self._bytes
+            before = self._heard
             await self._read(record)
-            pause = _SOON if self.ready is None or self._bytes - before > self._much else _EVERY
+            is_soon = self.ready is None or self.results.tells_no_time or self._heard - before > self._much
+            pause = _SOON if is_soon else _EVERY
             self.stops.look()
             now = time.monotonic()
             if self.ready is None:
@@ -186,10 +189,12 @@ class Listener:
     async def _read(self, record: BinaryIO | None) -> None:
         """Read what is in the pipes."""
         for chunk in _chunks(self.errors):
+            self._heard += len(chunk)
             self._said = (self._said + chunk)[-_STDERR_KEPT:]
         turn = _Turn()
         for chunk in _chunks(self.output):
             self._is_at_end = not chunk
+            self._heard += len(chunk)
             self._bytes += len(chunk)
             if self._bytes > _MOST:
                 self.trouble = f"it printed more than {_MOST >> 30} GB"

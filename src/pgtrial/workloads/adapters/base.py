@@ -35,7 +35,8 @@ class Adapter:
     ``translator`` makes a function for one start, which gets the files of the experiment and may remember lines.
     ``good_ends`` are statuses that say no more than that it was told to end. One that ``ends_itself`` does not work
     until it is told to, but for {seconds} or as long as it has work; what it has ``left`` is read then. One that
-    ``begins_silently`` works from its start on, and says so by no line.
+    ``begins_silently`` works from its start on, and says so by no line. Lines of one that ``tells_no_time`` are of the
+    time at which they are read.
     """
 
     name: str
@@ -48,5 +49,6 @@ class Adapter:
     good_ends: frozenset[int] = field(default_factory=frozenset)
     ends_itself: bool = False
     begins_silently: bool = False
+    tells_no_time: bool = False
     left: Left | None = None
     is_noise: Callable[[str], bool] = lambda _line: False

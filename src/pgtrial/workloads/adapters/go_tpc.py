@@ -86,4 +86,5 @@ ADAPTER = Adapter(
     translator=translator,
     good_ends=frozenset({_ENDED_BY_FORCE}),
     is_noise=lambda line: _NOISE.match(line) is not None,
+    tells_no_time=True,
 )

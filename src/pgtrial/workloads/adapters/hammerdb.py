@@ -55,4 +55,4 @@ def translator(_files: Files, now: Callable[[], float] = time.time) -> Translate
     return translate
 
 
-ADAPTER = Adapter(name="hammerdb", translator=translator)
+ADAPTER = Adapter(name="hammerdb", translator=translator, tells_no_time=True)

@@ -223,7 +223,8 @@ class _Finder:
         numbers = [int(each.name.removeprefix(MARK)) if _is_parameter(each) else 0 for each in parts]
         own = min([each for each in numbers if each])
         are_texts = all(each <= len(self.types) and self.types[each - 1] in _TEXTS for each in numbers if each)
-        if value.parent is None or not are_texts or not all(_is_parameter(each) or each.is_string for each in parts):
+        are_known = all(_is_parameter(each) or (each.is_string and each.name.isprintable()) for each in parts)
+        if value.parent is None or not are_texts or not are_known:
             return _other(number)
         use = self._find(value, value.parent, own)
         if use.role not in (Role.EQUAL, Role.LIKE, Role.ELEMENT):

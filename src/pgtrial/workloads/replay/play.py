@@ -166,8 +166,8 @@ class _Player:
                 self.played.behind.append(sent - due)
                 reason = reason if error == _ABORTED else error
                 took = {"t": ended, "latency": ended - due, "lag": lag}
-                if error is not None and step.statement.cancelled is not None:
-                    self.played.cancelled += error == _CANCELLED
+                if error == _CANCELLED and step.statement.cancelled is not None:
+                    self.played.cancelled += 1
                     self.tell({"t": ended, "cancelled": True})  # no request: it took as long as it was let
                 elif (error is not None) is step.statement.failed:
                     self.tell(took)
