@@ -47,7 +47,7 @@ def test_the_tables_of_the_statistics_are_those_that_were_measured(generator: Mo
     assert page == generator.render_statistics(page)
     table = page.partition("## What an audit found")[2].partition("\n## ")[0]
     assert [line.split(" | ")[0] for line in table.splitlines() if line.startswith("| ")][1:] == [
-        f"| {number}" for number in range(1, 25)
+        f"| {number}" for number in range(1, 26)
     ]
 
 
