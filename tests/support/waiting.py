@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
-PATIENCE = 60.0  # s; only a state that is never reached takes as long
+PATIENCE = 180.0  # s; only a state that is never reached takes as long
 
 
 def wait_until(read: Callable[[], T], is_reached: Callable[[T], object] = bool) -> T:
