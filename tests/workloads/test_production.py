@@ -613,6 +613,7 @@ def test_an_operator_meets_a_value_of_the_column(served, condition, type_, role)
         "name = ($1 || $2)::text",
         "name = 'user' || $1",
         "name = 'user' || $1 || '.x'",
+        "name = 'oo' || $1 || 'o'",
         "lower(name) = $1 || '.x'",
         "name LIKE $1 || $2",
         "name LIKE $2 || $1 || $3",
@@ -637,7 +638,8 @@ def test_a_text_of_a_parameter_and_constants_is_a_value_of_the_column(served, co
         connection.execute("CREATE TABLE thing (id int, name text, tags text[])")
         connection.execute(
             "INSERT INTO thing SELECT n, CASE WHEN n % 2 = 0 THEN 'user' || n || '.x' ELSE 'bob' || n END, "
-            "CASE n % 4 WHEN 0 THEN ARRAY['tag' || n, 'odd'] WHEN 1 THEN '{}' END FROM generate_series(1, 80) AS n"
+            "CASE n % 4 WHEN 0 THEN ARRAY['tag' || n, 'odd'] WHEN 1 THEN '{}' END FROM generate_series(1, 80) AS n "
+            "UNION ALL VALUES (81, 'oo', NULL::text[]), (82, 'oo-o', NULL)"  # both begin and end so, and one is too short
         )
         for line in files.setup.splitlines()[1:]:
             connection.execute(line)

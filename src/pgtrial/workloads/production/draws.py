@@ -381,7 +381,11 @@ def _left_of(value: str, use: Use) -> str:
     """
     before, after = len(use.before), len(use.after)
     text = "e::text" if use.role is Role.ELEMENT else f"{value}::text"
-    is_there = f"starts_with({text}, {literal(use.before)}) AND right({text}, {after}) = {literal(use.after)}"
+    is_there = (
+        f"length({text}) >= {before + after} AND starts_with({text}, {literal(use.before)}) "
+        f"AND right({text}, {after}) = {literal(use.after)}"
+    )
+    # The server may evaluate it of an element that the condition is to leave out.
     left = f"substr({text}, {before + 1}, greatest(length({text}) - {before + after}, 0))"
     if use.role is Role.ELEMENT:
         return f"SELECT {left} FROM unnest({value}) AS e WHERE {is_there} ORDER BY random() LIMIT 1"
