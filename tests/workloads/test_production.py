@@ -639,7 +639,7 @@ def test_a_text_of_a_parameter_and_constants_is_a_value_of_the_column(served, co
         connection.execute(
             "INSERT INTO thing SELECT n, CASE WHEN n % 2 = 0 THEN 'user' || n || '.x' ELSE 'bob' || n END, "
             "CASE n % 4 WHEN 0 THEN ARRAY['tag' || n, 'odd'] WHEN 1 THEN '{}' END FROM generate_series(1, 80) AS n "
-            "UNION ALL VALUES (81, 'oo', NULL::text[]), (82, 'oo-o', NULL)"  # both begin and end so, and one is too short
+            "UNION ALL VALUES (81, 'oo', NULL::text[]), (82, 'oo-o', NULL)"  # one is too short to begin and end so
         )
         for line in files.setup.splitlines()[1:]:
             connection.execute(line)
