@@ -331,13 +331,13 @@ def test_as_much_is_burned_as_is_declared(library: Path, counted_work: Path, who
 
 @needs_compiler
 @pytest.mark.parametrize("whose", ["own", "kernel"])
-def test_work_of_the_program_and_of_the_kernel_for_it_is_burned_once_more(library: Path, whose: str) -> None:
+def test_work_of_the_program_and_of_the_kernel_for_it_is_burned_again(library: Path, whose: str) -> None:
     times: dict[str, float] = {}
-    for factor in ("1", "1.5") * 5:
+    for factor in ("1", "4") * 5:
         used = float(run(_WORK, whose, preload=str(library), PGTRIAL_SLOW_CPU=factor))
         times[factor] = min(times.get(factor, used), used)  # the least: a cold cache makes it longer
 
-    assert times["1.5"] / times["1"] >= 1.35  # caches that neighbours take make it more than 1.5
+    assert times["4"] / times["1"] >= 2  # the CPU itself is up to half as fast again in another second
 
 
 @needs_compiler
