@@ -16,6 +16,7 @@ from pgtrial.cli.terminal import echo
 
 _CHANCE = 4.0  # standard deviations of a count
 _CODES = 5  # SQLSTATEs that are named
+_TELL_EVERY = 0.1  # s, before the first statement is due after the word that all is ready
 _QUICK = 0.99  # of the statements are to be sent in time
 
 
@@ -72,16 +73,19 @@ def command(
         reasons = "; ".join(f"{count} of the statements: {reason}" for reason, count in found.left_out.items())
         echo(f"left out {reasons}", err=True)
 
-    arrivals = Arrivals(len(found.sessions))
+    arrivals, results = Arrivals(len(found.sessions)), _Results()
 
     async def run() -> Played:
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        return await play(found.sessions, conninfo=dsn, speed=speed, tell=_tell, stop=stop, arrivals=arrivals)
+        return await play(found.sessions, conninfo=dsn, speed=speed, tell=results.tell, stop=stop, arrivals=arrivals)
 
-    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(arrivals)) as runner:
-        played = runner.run(run())
+    try:
+        with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(arrivals)) as runner:
+            played = runner.run(run())
+    finally:
+        results.write()
     late, behind = _most(played.lags), _most(played.behind)
     differ, share = played.differ.total(), most_differ / 100
     failed = f", {played.failed.total()} of which the server failed{_codes(played.failed)}" if played.failed else ""
@@ -132,6 +136,18 @@ def _most(times: Sequence[float]) -> float:
     return sorted(times)[int(_QUICK * (len(times) - 1))] if times else 0.0
 
 
-def _tell(line: Mapping[str, object]) -> None:
-    sys.stdout.write(json.dumps(line) + "\n")
-    sys.stdout.flush()
+class _Results:
+    """Lines on standard output, a few at a time: a session that waits for its line sends its next statement late."""
+
+    def __init__(self) -> None:
+        self._lines: list[Mapping[str, object]] = []
+
+    def tell(self, line: Mapping[str, object]) -> None:
+        if not self._lines:
+            asyncio.get_running_loop().call_later(_TELL_EVERY, self.write)
+        self._lines.append(line)
+
+    def write(self) -> None:
+        sys.stdout.write("".join(json.dumps(line) + "\n" for line in self._lines))
+        sys.stdout.flush()
+        self._lines.clear()
