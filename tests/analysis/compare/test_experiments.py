@@ -227,15 +227,6 @@ def test_what_the_experiments_bear_is_borne_by_what_is_said_of_them_together(who
     assert borne.these_low == pytest.approx(plain.these_low * math.exp(-1))
 
 
-def test_experiments_whose_arms_fail_unequally_are_not_combined(whole, compare_as):
-    contrast = compare_as(*whole, fails_more=True)
-
-    assert contrast.pooled is None
-    assert {study.left_out for study in contrast.studies} == {
-        "its arms failed so unequally, or were interrupted so often, that nothing is decided"
-    }
-
-
 def test_blocks_of_an_experiment_without_an_effect_are_not_combined(whole, compare_as):
     """Some run has no value: its other blocks, which the findings still have, are those without the worst ones."""
     contrast = compare_as(*whole, ratio=None, log_error=None, degrees=None)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from pgtrial.analysis.compare.subjects import Definition, Subject, define_arm, define_workload
+from pgtrial.analysis.effects.attempts import find_excess
 from pgtrial.findings.caveat import CaveatFinding, caveat_in_words
 from pgtrial.findings.comparison import Contrast, Indirect, PooledEffect, StudyEffect
 from pgtrial.findings.findings import Effect
@@ -24,6 +25,7 @@ from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Decision
 from pgtrial.stats.base import Comparison, Interval
 from pgtrial.stats.equivalence import decide
+from pgtrial.stats.failures import Attempts, fails_more
 from pgtrial.stats.interval import Known, difference, known_mean
 from pgtrial.stats.meta import Pooled, combine
 from pgtrial.stats.paired import FEW_BLOCKS
@@ -32,6 +34,8 @@ from pgtrial.stats.sequential import most_lean
 ALL_LEVELS = "all load levels"
 FEW_EXPERIMENTS = 5
 HETEROGENEOUS = 0.1  # p of F; it has little power with few experiments, hence not 0.05
+# Caveats of a contrast with which nothing is decided, not by way of the control either.
+_BY_RESULT, _UNEQUAL = "left-out-by-result", "unequal-failures"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +93,7 @@ def group_arms(subjects: Sequence[Subject]) -> tuple[Group, ...]:
 
 def describe_contrasts(group: Group) -> Iterator[Contrast]:
     """A group by every metric of interest of which an experiment has an effect; what a claim is about comes first."""
+    absent, unequal = tuple(find_absent_attempts(group)), tuple(find_unequal_failures(group))
     for matter in _matters(group):
         effects = [
             (subject, effect)
@@ -104,7 +109,9 @@ def describe_contrasts(group: Group) -> Iterator[Contrast]:
             if (one := known[subject.key]) is not None
         ]
         pooled = combine_studies(studies) if len(studies) > 1 else None
-        absent = tuple(find_absent_attempts(group))
+        chosen = (*unequal, *find_left_out(group, matter.metric, studies))
+        if pooled:
+            chosen = (*absent, *chosen)
         yield Contrast(
             title=group.title,
             arm={name: value for name, value in group.arm.items() if group.control.get(name) != value},
@@ -116,8 +123,8 @@ def describe_contrasts(group: Group) -> Iterator[Contrast]:
             is_overall=matter.level == ALL,
             is_claimed=matter.is_claimed,
             studies=tuple(_describe_study(subject, effect, known[subject.key]) for subject, effect in effects),
-            pooled=describe_pooled(pooled, studies, is_chosen=bool(absent)) if pooled else None,
-            caveats=(*absent, *find_caveats(pooled, studies)) if pooled else (),
+            pooled=describe_pooled(pooled, studies, is_chosen=bool(chosen)) if pooled else None,
+            caveats=(*chosen, *(find_caveats(pooled, studies) if pooled else ())),
         )
 
 
@@ -157,6 +164,66 @@ def find_absent_attempts(group: Group) -> Iterator[CaveatFinding]:
     )
 
 
+def find_unequal_failures(group: Group) -> Iterator[CaveatFinding]:
+    """Attempts of all experiments together that failed as those of one may not, or runs of one that were interrupted so
+    often that nothing is known of it: by the rules of today.
+
+    What failed beside that is in the interval of each effect.
+    """
+    counted: list[tuple[Attempts, Attempts]] = []
+    unknown: list[str] = []
+    for subject, arm in group.members:
+        if subject.is_void:
+            continue
+        evidence = replace(subject.evidence, rules=CURRENT)
+        excess = find_excess(evidence, arm)
+        if excess is None:
+            counted.append((Attempts(made=len(evidence.pairs(arm)), failed=0),) * 2)
+            continue
+        counted.append((excess.control, excess.treated))
+        if excess.share == 1:
+            unknown.append(subject.key)
+    control, treated = (
+        Attempts(made=sum(each.made for each in side), failed=sum(each.failed for each in side))
+        for side in (zip(*counted, strict=True) if counted else ((), ()))
+    )
+    if fails_more(control, treated, weighs_lone=CURRENT.weighs_lone_failures):
+        what = (
+            f"Of all attempts of these experiments {treated.failed} of {treated.made} of the arm failed and "
+            f"{control.failed} of {control.made} of the control"
+        )
+    elif unknown:
+        what = f"So much failed or was interrupted that nothing is known of {', '.join(unknown)}"
+    else:
+        return
+    yield make_caveat(
+        _UNEQUAL,
+        Severity.WARNING,
+        f"{what}: what died may be worse than all that lived, so nothing is decided.",
+        "Find out why the attempts fail.",
+    )
+
+
+def find_left_out(group: Group, metric: str, studies: Sequence["Study"]) -> Iterator[CaveatFinding]:
+    """Experiments that are in no combined effect for what their arms did: an effect without them is one of those that
+    went well.
+    """
+    counted = {study.subject.key for study in studies}
+    left_out = [
+        subject.key
+        for subject, _ in group.members
+        if subject.key not in counted and not subject.is_void and subject.has_observed(metric)
+    ]
+    if studies and left_out:
+        yield make_caveat(
+            _BY_RESULT,
+            Severity.WARNING,
+            f"{', '.join(left_out)}: not in it for what the arms did, as runs that have no value. What is left is "
+            "chosen by its result, so nothing is decided.",
+            "Find out what happened there, and run it again.",
+        )
+
+
 def _matters(group: Group) -> list[Matter]:
     """The claims' metrics over all load levels and at each; others of interest over all of them."""
     claimed = dict.fromkeys(
@@ -191,7 +258,7 @@ def _find_effect(subject: Subject, arm: str, matter: Matter) -> Effect | None:
 
 def _known(subject: Subject, effect: Effect) -> Known | None:
     """The log ratio with its standard error between blocks; None where it may not be combined."""
-    if subject.excluded or effect.fails_more or effect.ratio is None:
+    if subject.excluded or effect.ratio is None:
         return None
     if effect.degrees is None:  # findings of rules without the position
         return known_mean([math.log(ratio) for ratio in effect.block_ratios if ratio is not None])
@@ -201,14 +268,6 @@ def _known(subject: Subject, effect: Effect) -> Known | None:
 
 
 def _describe_study(subject: Subject, effect: Effect, one: Known | None) -> StudyEffect:
-    left_out = ""
-    if one is None:
-        why = (
-            "its arms failed so unequally, or were interrupted so often, that nothing is decided"
-            if effect.fails_more
-            else ""
-        )
-        left_out = subject.excluded or why or "its blocks do not tell how sure it is"
     return StudyEffect(
         experiment=subject.key,
         arm=effect.arm,
@@ -222,7 +281,7 @@ def _describe_study(subject: Subject, effect: Effect, one: Known | None) -> Stud
         hidden_below=effect.hidden_below,
         hidden_above=effect.hidden_above,
         lean=0.0 if one is None else Study(subject=subject, effect=effect, known=one).lean,
-        left_out=left_out,
+        left_out="" if one is not None else subject.excluded or "its blocks do not tell how sure it is",
     )
 
 
@@ -262,8 +321,9 @@ def describe_pooled(pooled: Pooled, studies: Sequence[Study], *, is_chosen: bool
     """What the experiments' own intervals bear beside noise is in those here: it may be in all of them alike. So is
     what the estimates of experiments lean by that a rule may end.
 
-    ``is_chosen``: attempts at the claim are not among them, so nothing is decided; nor is it while one is unfinished:
-    of experiments that somebody may have ended when it suited no interval is known that holds for their mean.
+    ``is_chosen``: attempts at the claim are not among them, or what their arms did has left some out, or killed
+    attempts unequally, so nothing is decided; nor is it while one is unfinished: of experiments that somebody may have
+    ended when it suited no interval is known that holds for their mean.
     """
     is_finished = all(study.subject.is_finished for study in studies)
     margin = common([study.effect.margin for study in studies])
@@ -405,7 +465,11 @@ def compare_indirectly(places: Sequence[Place]) -> tuple[Indirect, ...]:
 
     places : contrasts with their groups.
     """
-    claimed = [(group, one) for group, one in places if one.is_claimed and one.is_overall]
+    claimed = [
+        (group, one)
+        for group, one in places
+        if one.is_claimed and one.is_overall and not {_BY_RESULT, _UNEQUAL} & {each.code for each in one.caveats}
+    ]
     return tuple(
         found
         for first, second in combinations(claimed, 2)

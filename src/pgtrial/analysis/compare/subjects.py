@@ -19,6 +19,7 @@ from pgtrial.findings.findings import Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.record import ALL
 from pgtrial.model.arm import Arm
+from pgtrial.model.caveat import Severity
 from pgtrial.model.verdict import Verdict
 from pgtrial.safe_files import is_plain
 from pgtrial.safe_text import shell_word
@@ -37,11 +38,18 @@ RULE = (
         "Never combined: an experiment whose verdict is invalid, an effect of fewer than two blocks, single runs or "
         "seconds of different experiments, absolute values."
     ),
+    (
+        "Nothing is decided where an experiment is left out for what its arms did, or where attempts of all of them "
+        "together failed unequally."
+    ),
     "Each experiment counts as one; its blocks have said how sure it is.",
 )
 # Of the workload, what is how long it was measured, and what the load levels say already.
 _HOW = {"duration", "warmup", "threads", "clients", "rate"}
 _DIGITS = 12  # of a script's digest
+_FEWEST_BLOCKS = 2  # of which an effect has an error
+# Caveats with which a verdict is invalid for its record, or for its world, and not for what the arms did.
+_VOID = {"post-hoc", "foreign-data", "undeclared-difference", "placebo-effect"}
 Definition = dict[str, str]
 
 
@@ -74,6 +82,16 @@ class Subject:
         if self.findings.hypothesis.verdict is Verdict.INVALID:
             return "its verdict is invalid"
         return ""
+
+    @property
+    def is_void(self) -> bool:
+        """Whether it would count in none whatever its arms had done: others may be combined without it."""
+        found = {each.code for each in self.findings.caveats if each.severity is Severity.INVALID}
+        return bool(found & _VOID) or len({slot.block for slot in self.evidence.slots}) < _FEWEST_BLOCKS
+
+    def has_observed(self, metric: str) -> bool:
+        """Whether a run of any arm has a value of it: else it was not looked at there."""
+        return any(one.metric == metric for one in self.findings.observations)
 
 
 def read_subjects(folders: Sequence[Path]) -> tuple[Subject, ...]:

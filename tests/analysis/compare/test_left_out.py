@@ -1,0 +1,155 @@
+"""Experiments whose runs died or stood still: what the others say without them is chosen by its result."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from calibration.trials import make_run, observe, plan_trial
+from pgtrial.analysis.compare.contrasts import Group, compare_indirectly, describe_contrasts
+from pgtrial.analysis.compare.subjects import Subject
+from pgtrial.analysis.effects.estimate import estimate_primary
+from pgtrial.analysis.effects.failures import bound_primary
+from pgtrial.analysis.effects.verdict import judge_hypothesis
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.findings.caveat import caveat_in_words
+from pgtrial.findings.comparison import Contrast
+from pgtrial.model.caveat import Severity
+from pgtrial.model.run import RunState
+from pgtrial.model.verdict import Decision, Verdict
+
+COUNT, BLOCKS, GAIN = 8, 6, 0.06
+SEEDS = random.Random(3)
+
+
+def experiment(
+    *,
+    died: Sequence[str] = (),
+    cut_off: int = 0,
+    stood_still: int = 0,
+    blocks: int = BLOCKS,
+    invalid_for: str = "",
+    key: str = "A",
+) -> Subject:
+    """One in which b is faster by GAIN, but for attempts of arms that ``died`` in its first block, attempts of b that
+    were ``cut_off``, and b's first runs in which nothing ended.
+    """
+    evidence = plan_trial(SEEDS, blocks=blocks)
+    first = {slot.arm: slot for slot in reversed(evidence.slots)}
+    bad = [(first[arm], RunState.INVALID) for arm in died] + [(first["b"], RunState.INTERRUPTED)] * cut_off
+    failed = [make_run(slot, number=1000 + number, state=state) for number, (slot, state) in enumerate(bad)]
+    evidence = replace(evidence, runs=(*failed, *evidence.valid))
+    noise = np.random.default_rng(evidence.seed).normal(0, 0.01, len(evidence.slots))
+    speeds = {slot.number: noise[place] + GAIN * (slot.arm == "b") for place, slot in enumerate(evidence.slots)}
+    stalled = {run.id for run in evidence.valid if run.slot.arm == "b" and run.slot.block <= stood_still}
+    values = {at: 0.0 if at[0] in stalled else value for at, value in observe(evidence, speeds).items()}
+    return subject_of(evidence, values, invalid_for=invalid_for, key=key)
+
+
+def subject_of(evidence: Evidence, values: Any, *, invalid_for: str, key: str) -> Subject:
+    estimated = estimate_primary(evidence, values)
+    caveats = (caveat_in_words(invalid_for, Severity.INVALID, "It is invalid."),) if invalid_for else ()
+    claim, _ = judge_hypothesis(evidence, estimated, caveats, bounded=bound_primary(evidence, estimated))
+    findings = SimpleNamespace(
+        hypothesis=claim,
+        effects=() if estimated is None else (estimated.effect,),
+        observations=[SimpleNamespace(metric=claim.metric)],
+        experiment=SimpleNamespace(levels=evidence.levels, scenarios=evidence.scenarios, complete=True),
+        stopping=None,
+        caveats=caveats,
+    )
+    return Subject(key=key, folder=Path(), evidence=evidence, findings=cast(Any, findings))
+
+
+def group_of(*subjects: Subject, arm: str = "b") -> Group:
+    return Group(workload={}, control={}, arm={"arm": arm}, members=tuple((each, "b") for each in subjects))
+
+
+def claim_of(*subjects: Subject) -> Contrast:
+    (found,) = describe_contrasts(group_of(*subjects))
+    return found
+
+
+def codes(contrast: Contrast) -> set[str]:
+    return {each.code for each in contrast.caveats} & {"left-out-by-result", "unequal-failures"}
+
+
+def sound(count: int = COUNT - 1) -> list[Subject]:
+    return [experiment(key=f"S{number}") for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("bad", "code"),
+    [
+        ({"stood_still": 1}, "left-out-by-result"),
+        ({"stood_still": BLOCKS}, "left-out-by-result"),
+        ({"died": ["b", "b"]}, "unequal-failures"),
+        ({"cut_off": 3}, "unequal-failures"),
+        ({"invalid_for": "no-transactions"}, "left-out-by-result"),
+    ],
+)
+def test_nothing_is_decided_where_one_experiment_went_badly(bad: dict[str, Any], code: str) -> None:
+    good, found = claim_of(*sound(), experiment()), claim_of(*sound(), experiment(**bad))
+
+    assert good.pooled is not None
+    assert (good.pooled.decision, codes(good)) == (Decision.BETTER, set())
+    assert found.pooled is not None
+    assert (found.pooled.decision, codes(found)) == (Decision.INCONCLUSIVE, {code})
+
+
+def test_failures_of_all_experiments_count_together() -> None:
+    """A death of b in each of two: neither experiment alone says that b dies more often."""
+    one_each = [experiment(died=["b"], key=key) for key in "AB"]
+    in_both_arms = [experiment(died=["a"], key="A"), experiment(died=["b"], key="B")]
+
+    assert all(each.findings.hypothesis.verdict is not Verdict.INVALID for each in one_each)
+    decided = []
+    for some in (one_each, in_both_arms):
+        found = claim_of(*sound(COUNT - 2), *some)
+        assert found.pooled is not None
+        decided.append((found.pooled.decision, codes(found)))
+    assert decided == [(Decision.INCONCLUSIVE, {"unequal-failures"}), (Decision.BETTER, set())]
+
+
+def test_one_whose_arms_failed_unequally_is_no_reason_where_all_together_did_not() -> None:
+    """It stays in the combined effect, whose interval bears what its failures may hide."""
+    uneven = [experiment(died=[arm, arm], key=arm) for arm in ("a", "b")]
+    assert all(each.findings.effects[0].fails_more for each in uneven)
+    found = claim_of(*sound(COUNT - 2), *uneven)
+
+    assert codes(found) == set()
+    assert found.pooled is not None
+    assert (found.pooled.experiments, found.pooled.decision) == (COUNT, Decision.BETTER)
+    assert found.pooled.hidden_below == pytest.approx(np.mean([study.hidden_below for study in found.studies]))
+
+
+@pytest.mark.parametrize("void", [{"invalid_for": "foreign-data", "died": ["b", "b"]}, {"blocks": 1}])
+def test_one_that_would_not_count_whatever_its_arms_had_done_is_left_out(void: dict[str, Any]) -> None:
+    found = claim_of(*sound(), experiment(**void))
+
+    assert found.pooled is not None
+    assert (found.pooled.experiments, found.pooled.decision, codes(found)) == (COUNT - 1, Decision.BETTER, set())
+
+
+def test_a_metric_that_another_question_did_not_look_at_is_not_missing() -> None:
+    other = experiment()
+    other = replace(other, findings=cast(Any, SimpleNamespace(**{**vars(other.findings), "effects": ()})))
+    unseen = replace(other, findings=cast(Any, SimpleNamespace(**{**vars(other.findings), "observations": []})))
+
+    assert codes(claim_of(*sound(), other)) == {"left-out-by-result"}
+    assert codes(claim_of(*sound(), unseen)) == set()
+
+
+def test_arms_are_not_compared_by_way_of_the_control_where_nothing_is_decided() -> None:
+    def compared(bad: Subject) -> int:
+        groups = [group_of(experiment(key="C"), arm="c"), group_of(experiment(key="A"), bad)]
+        return len(compare_indirectly([(group, one) for group in groups for one in describe_contrasts(group)]))
+
+    assert compared(experiment(key="B")) == 1
+    assert compared(experiment(stood_still=1, key="B")) == 0
+    assert compared(experiment(died=["b", "b"], key="B")) == 0
