@@ -19,7 +19,7 @@ from pgtrial.model.caveat import Severity
 from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Verdict
 from pgtrial.store import layout
-from pgtrial.store.attempts import ATTEMPTS, note_attempt
+from pgtrial.store.attempts import ATTEMPTS, Claim, note_attempt
 from pgtrial.store.journal_file import VARIABLE
 from pgtrial.store.plans import read_plan
 from support import EXPERIMENT, Simulation, write_result_folder
@@ -184,6 +184,7 @@ def test_a_record_that_is_written_anew_shows_in_its_digest_alone(folder: Path) -
     assert findings.experiment.digest != published
 
 
+CLAIM = Claim(test="of the claim", words="the claim")
 BEGUN = 1_767_225_000.5  # before the first run
 
 
@@ -192,8 +193,8 @@ def noted(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     """The folder, and the machine on which its experiment was begun as the second attempt at its claim."""
     monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
     change_record(folder, f"INSERT INTO meta VALUES ('created', '{BEGUN}')")
-    note_attempt("the claim", digest="of an earlier one", folder=tmp_path / "earlier", t=BEGUN - 60)
-    note_attempt("the claim", digest=read_evidence(folder).meta["digest"], folder=folder, t=BEGUN)
+    note_attempt(CLAIM, digest="of an earlier one", folder=tmp_path / "earlier", t=BEGUN - 60)
+    note_attempt(CLAIM, digest=read_evidence(folder).meta["digest"], folder=folder, t=BEGUN)
     set_attempts(folder, "1")
     return folder
 
@@ -287,7 +288,9 @@ def test_a_list_of_attempts_that_others_may_write_is_not_believed(noted: Path, t
 def test_a_folder_as_it_was_made_is_as_noted_wherever_it_is(noted: Path, tmp_path: Path) -> None:
     assert told(noted) == {"another-attempt"}
     # Begun in the same second, by the same name: its own folder has a number behind that.
-    note_attempt("another claim", digest="of another one", folder=noted, t=BEGUN + 0.1)
+    note_attempt(
+        Claim(test="of another claim", words="another claim"), digest="of another one", folder=noted, t=BEGUN + 0.1
+    )
     assert told(noted) == {"another-attempt"}
     assert told(Path(shutil.copytree(noted, tmp_path / "copy"))) == {"another-attempt"}
     assert told(noted.rename(tmp_path / "renamed")) == {"another-attempt"}

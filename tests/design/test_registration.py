@@ -5,20 +5,24 @@ import sqlite3
 import subprocess
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.evidence import read_evidence
 from pgtrial.cli.main import main
+from pgtrial.design.plan import Plan
 from pgtrial.design.registration import claim_key, register
+from pgtrial.engine import folder as engine_folder
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.message import say
 from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.sequential import nominal_confidence
-from pgtrial.store.attempts import ATTEMPTS, note_attempt
+from pgtrial.store.attempts import ATTEMPTS, Claim, note_attempt
 from pgtrial.store.journal_file import VARIABLE
 from support import EXPERIMENT, Simulation, write_result_folder
 from support.aging import change_record, make_old
@@ -256,11 +260,15 @@ def test_scripts_and_data_are_in_the_digest(tmp_path: Path, capsys: pytest.Captu
     assert len(found) == 3
 
 
+def claim_named(name: str) -> Claim:
+    return Claim(test=f"test {name}", words=name)
+
+
 def test_attempts_at_a_claim_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
     claims = ("a", "b", "a", "a")
 
-    counts = [note_attempt(claim, digest="d", folder=tmp_path, t=1.0) for claim in claims]
+    counts = [note_attempt(claim_named(claim), digest="d", folder=tmp_path, t=1.0) for claim in claims]
 
     assert counts == [0, 0, 1, 2]
     assert len((tmp_path / "state" / ATTEMPTS).read_text().splitlines()) == 4
@@ -268,17 +276,17 @@ def test_attempts_at_a_claim_are_counted(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_what_is_damaged_or_a_link_counts_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "state"))
-    note_attempt("a", digest="d", folder=tmp_path, t=1.0)
+    note_attempt(claim_named("a"), digest="d", folder=tmp_path, t=1.0)
     path = tmp_path / "state" / ATTEMPTS
     path.write_bytes(b"[" * 100_000 + b'\nnull\n{"claim": 1}\n\xff\n' + path.read_bytes())
 
-    assert note_attempt("a", digest="d", folder=tmp_path, t=1.0) == 1
+    assert note_attempt(claim_named("a"), digest="d", folder=tmp_path, t=1.0) == 1
 
     victim = tmp_path / "victim"
     victim.write_text("untouched")
     path.unlink()
     path.symlink_to(victim)
-    assert note_attempt("a", digest="d", folder=tmp_path, t=1.0) is None
+    assert note_attempt(claim_named("a"), digest="d", folder=tmp_path, t=1.0) is None
     assert victim.read_text() == "untouched"
 
 
@@ -346,29 +354,121 @@ def test_another_server_data_or_load_is_another_claim(old: str, new: str) -> Non
 TWO = """
 format = 1
 experiment.name = "two"
-hypothesis = {{ expect = "{expect}", margin = 0.05 }}
+hypothesis = {{ expect = "{expect}", margin = 0.05{more} }}
 workload.mix = "select-only"
 arms.{first}.postgresql.work_mem = "{one}"
 arms.{second}.postgresql.work_mem = "{other}"
 """
+COMPARED = ("16MB", "8MB")
 
 
-def key_of_two(expect: str, one: str, other: str, *, first: str = "a", second: str = "b") -> str:
-    return key_of(TWO.format(expect=expect, one=one, other=other, first=first, second=second))
+def key_of_two(
+    expect: str, one: str, other: str, *, first: str = "a", second: str = "b", more: str = "", added: str = ""
+) -> str:
+    """What is tested of two arms, as attempts at it are counted."""
+    text = TWO.format(expect=expect, one=one, other=other, first=first, second=second, more=more) + added
+    experiment = Experiment.model_validate(tomllib.loads(text))
+    plan = SimpleNamespace(experiment=experiment, arms=resolve_arms(experiment))
+    return engine_folder.claim_of(cast(Plan, plan), {}, engine_folder.Tested()).test
 
 
 @pytest.mark.parametrize(
     ("expect", "mirrored"),
-    [("better", "worse"), ("worse", "better"), ("equivalent", "equivalent"), ("different", "different")],
+    [
+        ("better", "worse"),
+        ("worse", "better"),
+        ("better", "not-worse"),  # whose bound is that of the other arm
+        ("higher", "lower"),
+        ("equivalent", "equivalent"),
+        ("different", "different"),
+    ],
 )
 def test_a_claim_with_its_arms_exchanged_is_the_same(expect: str, mirrored: str) -> None:
-    assert key_of_two(expect, "4MB", "8MB") == key_of_two(mirrored, "8MB", "4MB", first="x", second="y")
-    if expect != mirrored:
-        assert key_of_two(expect, "4MB", "8MB") != key_of_two(expect, "8MB", "4MB")
+    assert key_of_two(expect, "16MB", "8MB") == key_of_two(mirrored, "8MB", "16MB", first="x", second="y")
+    if expect not in ("equivalent", "different"):
+        assert key_of_two(expect, "16MB", "8MB") != key_of_two(expect, "8MB", "16MB")
 
 
-def test_not_worse_says_something_else_of_exchanged_arms() -> None:
-    assert key_of_two("not-worse", "4MB", "8MB") != key_of_two("not-worse", "8MB", "4MB")
+@pytest.mark.parametrize(
+    "words",
+    [("not-worse", "worse", "lower"), ("better", "higher"), ("equivalent", "different")],
+)
+def test_words_for_one_test_are_one_claim(words: tuple[str, ...]) -> None:
+    assert len({key_of_two(word, *COMPARED) for word in words}) == 1
+
+
+def test_words_for_other_tests_are_other_claims() -> None:
+    tests = [key_of_two(word, *COMPARED) for word in ("not-worse", "better", "equivalent")]
+    margins = [key_of_two("not-worse", *COMPARED, more=f', confidence = 0.9, arm = "{arm}"') for arm in ("a", "b")]
+
+    assert len({*tests, margins[0]}) == 4
+    assert margins[1] == tests[0]
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        {"one": "16384kB"},
+        {"one": "16384"},  # its unit
+        {"one": " 16 MB"},
+        {"more": ', scenario = "select-only"'},
+        {"more": ', metric = "pgbench.tps"'},
+        {"added": 'arms.c.postgresql.work_mem = "32MB"'},
+        {"added": "workload.threads = 2\nworkload.clients = [8]"},
+        {"added": "target.postgresql.WORK_MEM = 7"},
+        {"added": "target.postgresql.enable_sort = true"},  # as it is by itself
+        {"added": 'target.restart = ["true"]'},
+    ],
+)
+def test_the_same_in_another_spelling_is_the_same_claim(spelled: dict[str, str]) -> None:
+    first = key_of_two("not-worse", *COMPARED)
+
+    assert key_of_two("not-worse", **{"one": COMPARED[0], "other": COMPARED[1], **spelled}) == first
+
+
+def test_a_setting_that_is_no_default_is_of_the_claim() -> None:
+    """On a server of the user's, whose defaults are not known, no setting is one."""
+    server = '\ntarget = { kind = "server", postgresql = { %s } }'
+    first = key_of_two("not-worse", *COMPARED)
+    named = [key_of_two("not-worse", *COMPARED, added=server % text) for text in ("", "enable_sort = true")]
+    spelled = [
+        key_of_two("not-worse", *COMPARED, added=f"target.postgresql.enable_sort = {off}")
+        for off in ("false", "0", '"no"')
+    ]
+
+    assert len({first, *named, *spelled}) == 4
+    assert len(set(spelled)) == 1
+
+
+def test_metrics_of_a_claim_are_the_same_in_any_order() -> None:
+    def claimed(*metrics: str) -> str:
+        first, *others = (f'metric = "{metric}", expect = "not-worse", margin = 0.05' for metric in metrics)
+        text = TWO.replace('expect = "{expect}", margin = 0.05{more}', f"{first}, and = [{{{{{others[0]}}}}}]")
+        return key_of(text.format(first="a", second="b", one="16MB", other="8MB"))
+
+    metrics = ("pgbench.tps", "pgbench.latency_p99")
+    assert claimed(*metrics) == claimed(*reversed(metrics))
+    assert claimed(*metrics) != claimed("pgbench.tps", "pgbench.latency_p95")
+
+
+SCENARIOS = """
+format = 1
+experiment.name = "several"
+hypothesis = {{ expect = "not-worse", scenario = "{name}" }}
+arms.a.postgresql.work_mem = "1MB"
+arms.b.postgresql.work_mem = "2MB"
+workload.scenario = [{{ name = "{name}", file = "x.sql" }}, {{ name = "other", builtin = "select-only" }}]
+"""
+
+
+def test_a_scenario_is_known_by_its_script() -> None:
+    named = [
+        key_of(SCENARIOS.format(name=name), contents={f"{name}.sql": digest})
+        for name, digest in (("one", "1"), ("two", "1"), ("one", "2"))
+    ]
+
+    assert named[0] == named[1]
+    assert named[0] != named[2]
 
 
 def test_other_scripts_another_build_or_revision_are_another_claim() -> None:

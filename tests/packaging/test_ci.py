@@ -44,10 +44,11 @@ COUNTING = """#!/bin/sh
 [ "$1" = run ] || exit 0
 exec {python} -c '
 from pathlib import Path
-from pgtrial.store.attempts import note_attempt, note_runs
+from pgtrial.store.attempts import Claim, note_attempt, note_runs
 import time
 begun = time.time()
-print("attempts before:", note_attempt("a claim", digest="", folder=Path("r"), t=begun))
+claim = Claim(test="its test", words="a claim")
+print("attempts before:", note_attempt(claim, digest="", folder=Path("r"), t=begun))
 note_runs(begun, 1)
 '
 """

@@ -1,16 +1,24 @@
 """What an experiment claims, and how it is to be tested, as a digest: to be published before the first run."""
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from pgtrial.design.budget import is_open
+from pgtrial.design.levels import load_levels
 from pgtrial.experiment_file.experiment import Experiment
-from pgtrial.experiment_file.hypothesis_table import Expect
+from pgtrial.experiment_file.hypothesis_table import AndTable, Expect, HypothesisTable, judged_as
+from pgtrial.experiment_file.workload_table import WorkloadTable
+from pgtrial.knobs import KnobTables
 from pgtrial.knobs.values import Table
 from pgtrial.model.arm import Arm, Role
+from pgtrial.model.metric import Better
+from pgtrial.model.observable import find_observable
 from pgtrial.model.rules import RULES
+from pgtrial.stats.equivalence import claim_bound
+from pgtrial.units import parse_bytes, parse_duration, parse_ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +84,78 @@ def attempts_digest(digest: str, before: str, since: str = "") -> str:
     return _digest({"digest": digest, "attempts_before": before, **({"attempts_since": since} if since else {})})
 
 
+# Of the workload what is compared otherwise, and how it is measured, or called.
+_NOT_THE_LOAD = ("scenario", "mix", "clients", "rate", "files", "duration", "warmup", "threads", "unit")
+
+
+def claim_key(
+    experiment: Experiment, arms: Sequence[Arm], *, contents: Mapping[str, str], tested: Sequence[str] = ()
+) -> str:
+    """SHA-256 of what attempts at one claim have in common: what is tested of which metrics, the two arms, the server,
+    the data and the load, with ``contents`` as for ``register``; and whatever else is ``tested``, as the server's
+    programs.
+
+    Settings of ``arms`` are as the server reads them. Not how long or how often, nor what anything is called, nor what
+    other arms there are: a claim that is tried again with more blocks is the same. So is another word for the same
+    test: "worse" and "not-worse" are about one bound, and "a is worse than b" is "b is better than a". On other data,
+    or of another build, it is another one.
+    """
+    compared = {arm.name: arm for arm in arms if arm.role is not Role.PLACEBO}
+    control, *others = compared.values()
+    claimed = compared.get(experiment.hypothesis.arm or "") or (others or [control])[0]
+    pair = [_defined(arm) for arm in (control, claimed)]
+    both = sorted(pair, key=lambda each: json.dumps(each, sort_keys=True))
+    workload, claims = experiment.workload, experiment.hypothesis.claims
+    return _digest(
+        {
+            "claims": sorted({_tested(workload, each, contents, is_mirrored=both != pair) for each in claims}),
+            "arms": both,
+            "target": _declared(experiment.target, *KnobTables.model_fields, "restart", "copy_of"),
+            "dataset": _declared(experiment.dataset, "setup", "load"),
+            "workload": _declared(workload, *_NOT_THE_LOAD),
+            "levels": sorted((level.clients, level.rate or 0.0) for level in load_levels(workload)),
+            "scenarios": sorted(_script(workload, name, contents) for name in workload.scenario_names),
+            "contents": sorted(contents.values()),
+            "tested": sorted(tested),
+        }
+    )
+
+
+def _tested(
+    workload: WorkloadTable, claim: HypothesisTable | AndTable, contents: Mapping[str, str], *, is_mirrored: bool
+) -> tuple[str, ...]:
+    """The bound that a claim is tested at, whichever side of it is claimed; ``is_mirrored``: of control / arm."""
+    scenario = None if workload.scenario_names == (claim.scenario,) else claim.scenario
+    known = find_observable(claim.metric)
+    expect, better = judged_as(claim.expect, Better.NEITHER if known is None else known.metric.better)
+    bound, _ = claim_bound(expect, bounds=(-claim.margin, claim.margin), better=better) or (0.0, True)
+    at = "both" if bound == 0 else "upper" if (bound > 0) != is_mirrored else "lower"
+    return (claim.metric, "" if scenario is None else _script(workload, scenario, contents), at, f"{claim.margin:.9g}")
+
+
+def _script(workload: WorkloadTable, name: str, contents: Mapping[str, str]) -> str:
+    """What a scenario does, by whatever name."""
+    own = next((each for each in workload.scenario if each.name == name), None)
+    return contents.get(f"{name}.sql") or (own and own.builtin) or name
+
+
+def _defined(arm: Arm) -> dict[str, object]:
+    """What an arm is, beside its names."""
+    return {
+        "settings": dict(arm.settings),
+        "knobs": {knob: {name: _plain(value) for name, value in table.items()} for knob, table in arm.knobs.items()},
+        "variant": {name: value for name, value in asdict(arm.variant).items() if value},
+    }
+
+
+def _plain(text: str) -> str:
+    """A number, size, time or share as one number: "1GB" and "1024MB" are the same."""
+    for parse in (float, parse_bytes, parse_duration, parse_ratio):
+        with contextlib.suppress(ValueError):
+            return repr(parse(text))
+    return text.strip()
+
+
 # What is claimed of two arms, and the same with the arms exchanged.
 _MIRRORED = {
     Expect.BETTER: Expect.WORSE,
@@ -87,16 +167,10 @@ _MIRRORED = {
 }
 
 
-def claim_key(
+def wording_key(
     experiment: Experiment, arms: Sequence[Arm], *, contents: Mapping[str, str], tested: Sequence[str] = ()
 ) -> str:
-    """SHA-256 of what attempts at one claim have in common: metric, expectation and margin, the arms, the server, the
-    data and the load, with ``contents`` as for ``register``; and whatever else is ``tested``, as the server's programs.
-
-    Not how long or how often, nor what the arms are called, or whether there is a placebo: a claim that is tried again
-    with more blocks is the same, and so is "a is worse than b" instead of "b is better than a". On other data, or of
-    another build, it is another one.
-    """
+    """SHA-256 of a claim and its arms in the words of the file: by that alone versions before rules 15 counted."""
     compared = [arm for arm in arms if arm.role is not Role.PLACEBO]
     names, asked = [arm.name for arm in compared], experiment.hypothesis
     arm = names.index(asked.arm) if asked.arm in names else 1

@@ -16,7 +16,7 @@ from pgtrial import __version__
 from pgtrial.design.levels import load_levels
 from pgtrial.design.methods import judge_methods
 from pgtrial.design.plan import Plan
-from pgtrial.design.registration import claim_key, register
+from pgtrial.design.registration import claim_key, register, wording_key
 from pgtrial.errors import StoreError
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.crosscheck import crosscheck
@@ -27,10 +27,11 @@ from pgtrial.findings.caveat import caveat
 from pgtrial.hosts.base import Account
 from pgtrial.knobs.workload import SCRIPTS, WORKLOAD
 from pgtrial.model.arm import Arm
+from pgtrial.postgres.catalogue import as_read
 from pgtrial.safe_files import make_directory, open_file, remove_tree, write_file
 from pgtrial.safe_text import shell_word
 from pgtrial.store import layout
-from pgtrial.store.attempts import first_attempt, note_attempt, note_runs, runs_noted, withdraw_attempt
+from pgtrial.store.attempts import Claim, first_attempt, note_attempt, note_runs, runs_noted, withdraw_attempt
 from pgtrial.store.calibrations import calibration_key, read_calibration
 from pgtrial.store.journal_file import VARIABLE
 from pgtrial.store.own_place import refuse_changeable
@@ -145,12 +146,14 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, publishe
         )
 
 
-def claim_of(plan: Plan, contents: Mapping[str, str], tested: Tested) -> str:
+def claim_of(plan: Plan, contents: Mapping[str, str], tested: Tested) -> Claim:
     """By what attempts at the claim of a plan are counted; ``contents`` as of ``digest_contents``."""
-    return claim_key(
-        *(plan.experiment, plan.arms),
-        contents=contents,
-        tested=(*tested.programs, tested.revision),
+    has_defaults = plan.experiment.target.kind == "throwaway"
+    read = [replace(arm, settings=as_read(arm.settings, has_defaults=has_defaults)) for arm in plan.arms]
+    about = (*tested.programs, tested.revision)
+    return Claim(
+        test=claim_key(plan.experiment, read, contents=contents, tested=about),
+        words=wording_key(plan.experiment, plan.arms, contents=contents, tested=about),
     )
 
 

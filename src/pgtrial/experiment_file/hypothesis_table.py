@@ -23,6 +23,14 @@ class Expect(StrEnum):
 DIRECTIONS = {Expect.LOWER: Better.LOWER, Expect.HIGHER: Better.HIGHER}
 
 
+def judged_as(expect: Expect, better: Better) -> tuple[str, Better]:
+    """What is expected in the words of the statistics, and which direction is good for that; of a metric of which
+    ``better`` is.
+    """
+    direction = DIRECTIONS.get(expect)
+    return (expect, better) if direction is None else (Expect.BETTER, direction)
+
+
 _METRIC = "pgbench.tps, cost.cpu_seconds, stability.lowest, iostat.r_await, waits.IO and all others of metrics.md"
 
 

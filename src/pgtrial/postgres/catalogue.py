@@ -66,6 +66,30 @@ def needs_restart(name: str, version: int) -> bool | None:
     return None if facts is None else facts.needs_restart
 
 
+def as_read(settings: Mapping[str, str], *, has_defaults: bool) -> dict[str, str]:
+    """Settings as a server reads them, by its name for them; what is in no catalogue as it is written.
+
+    ``has_defaults``: it has the compiled-in defaults, so that a setting which is one in all versions sets nothing.
+    """
+    found = {}
+    for written, text in settings.items():
+        name = _RENAMED.get(written.lower(), written.lower())
+        known = [facts for version in VERSIONS if (facts := _by_lower_name(version).get(name))]
+        value = known[-1].read(text) if known else text
+        if not (
+            has_defaults
+            and known
+            and all(facts.boot is not None and facts.read(facts.boot) == value for facts in known)
+        ):
+            found[name] = value
+    return found
+
+
+@functools.cache
+def _by_lower_name(version: int) -> Mapping[str, SettingFacts]:
+    return {name.lower(): facts for name, facts in read_catalogue(version).items()}
+
+
 def check_settings(
     experiment: Experiment, version: int, *, arms: Collection[str] | None = None
 ) -> tuple[SpecProblem, ...]:

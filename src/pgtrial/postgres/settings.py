@@ -204,6 +204,20 @@ class SettingFacts:
     def needs_restart(self) -> bool:
         return self.context == "postmaster"
 
+    def read(self, text: str) -> str:
+        """A value as the server keeps it, a number in the setting's own unit; as it is written if it is none."""
+        word = text.strip().lower()
+        match self.vartype:
+            case "integer" | "real":
+                number = read_number(self, text)
+                return text if number is None else f"{number:.12g}"
+            case "bool" if _is_boolean(text):
+                return "on" if any(true.startswith(word) for true in _TRUE_WORDS) else "off"
+            case "enum":
+                words = {**dict.fromkeys(_TRUE_WORDS, "on"), **dict.fromkeys(_FALSE_WORDS, "off")}
+                return word if word in self.choices else words.get(word, word)
+        return text
+
 
 def find_fault(facts: SettingFacts, text: str) -> tuple[str, str] | None:
     """Message and hint ("" for none) if the server would refuse ``text``; None if not, or if only it can know."""

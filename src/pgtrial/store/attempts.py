@@ -26,9 +26,26 @@ class Noted:
     before: int | None
 
 
-def note_attempt(claim: str, *, digest: str, folder: Path, t: float) -> int | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """By what the attempts at a claim are counted: the digest of what is tested, and that of the ``words`` of its file,
+    which is all that older versions noted. Whatever was noted by words that stand for the same test is an attempt.
+    """
+
+    test: str
+    words: str
+
+    def pick(self, lines: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
+        """The lines of its attempts."""
+        noted = [(claim, line) for line in lines if isinstance(claim := line.get("claim"), str)]
+        words = {self.words, *(claim for claim, line in noted if line.get("test") == self.test)}
+        return [line for claim, line in noted if claim in words]
+
+
+def note_attempt(claim: Claim, *, digest: str, folder: Path, t: float) -> int | None:
     """Record that an experiment is begun; the number of earlier ones with the same claim, None if it is not known."""
-    return _append({"t": t, "claim": claim, "digest": digest, "folder": str(folder)}, claim=claim)
+    line = {"t": t, "claim": claim.words, "test": claim.test, "digest": digest, "folder": str(folder)}
+    return _append(line, claim=claim)
 
 
 def find_attempts(folder: Path, t: float | None) -> tuple[Noted, ...]:
@@ -63,16 +80,16 @@ def runs_noted(t: float) -> int:
     )
 
 
-def count_attempts(claim: str) -> int:
+def count_attempts(claim: Claim) -> int:
     """How many there were, as far as that can be read."""
     return _count(_read(), claim)
 
 
-def first_attempt(claim: str) -> float | None:
+def first_attempt(claim: Claim) -> float | None:
     """When the first attempt in the list was made, also of those that were withdrawn: the attempts of one list have it
     in common. None if it cannot be read; s since the epoch.
     """
-    found = (t for line in _read() if line.get("claim") == claim and isinstance(t := line.get("t"), float))
+    found = (t for line in claim.pick(_read()) if isinstance(t := line.get("t"), float))
     return min(found, default=None)
 
 
@@ -85,7 +102,7 @@ def _read() -> list[Mapping[str, object]]:
         return []
 
 
-def _append(line: Mapping[str, object], *, claim: str | None = None) -> int | None:
+def _append(line: Mapping[str, object], *, claim: Claim | None = None) -> int | None:
     """Add a line, of an attempt at a ``claim`` with the number of earlier ones; that number, None where neither is
     possible.
     """
@@ -110,10 +127,10 @@ def _lines(known: bytes) -> list[Mapping[str, object]]:
     return [*map(_parse, known.splitlines())]
 
 
-def _count(lines: Sequence[Mapping[str, object]], claim: str) -> int:
+def _count(lines: Sequence[Mapping[str, object]], claim: Claim) -> int:
     begun = {line["of"] for line in lines if isinstance(line.get("of"), float)}  # perhaps in a copy of its folder
     withdrawn = {line["withdrawn"] for line in lines if isinstance(line.get("withdrawn"), float)} - begun
-    return sum(line.get("claim") == claim and line.get("t") not in withdrawn for line in lines)
+    return sum(line.get("t") not in withdrawn for line in claim.pick(lines))
 
 
 def _parse(line: bytes) -> Mapping[str, object]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.experiment_file.hypothesis_table import DIRECTIONS, Expect
+from pgtrial.experiment_file.hypothesis_table import DIRECTIONS, Expect, judged_as
 from pgtrial.model.metric import Better, Metric
 from pgtrial.model.observable import find_observable
 
@@ -23,8 +23,7 @@ class Claim:
     @property
     def judged(self) -> tuple[str, Better]:
         """What is expected in the words of the statistics, and which direction is good for that."""
-        direction = DIRECTIONS.get(self.expect)
-        return (self.expect, self.metric.better) if direction is None else (Expect.BETTER, direction)
+        return judged_as(self.expect, self.metric.better)
 
 
 def claims_of(evidence: Evidence) -> tuple[Claim, ...]:
