@@ -369,7 +369,7 @@ def key_of_two(
     text = TWO.format(expect=expect, one=one, other=other, first=first, second=second, more=more) + added
     experiment = Experiment.model_validate(tomllib.loads(text))
     plan = SimpleNamespace(experiment=experiment, arms=resolve_arms(experiment))
-    return engine_folder.claim_of(cast(Plan, plan), {}, engine_folder.Tested()).test
+    return engine_folder.claim_of(cast(Plan, plan), {}, engine_folder.Tested(programs=("its digest",))).test
 
 
 @pytest.mark.parametrize(
@@ -418,6 +418,9 @@ def test_words_for_other_tests_are_other_claims() -> None:
         {"added": "target.postgresql.WORK_MEM = 7"},
         {"added": "target.postgresql.enable_sort = true"},  # as it is by itself
         {"added": 'target.restart = ["true"]'},
+        {"added": 'target.directory = "/var/tmp/"'},
+        {"added": 'target.postgres = "17"'},
+        {"added": 'workload.share = "transactions"\nworkload.latency_limit = "1s"'},
     ],
 )
 def test_the_same_in_another_spelling_is_the_same_claim(spelled: dict[str, str]) -> None:

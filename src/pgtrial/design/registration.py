@@ -3,8 +3,9 @@
 import contextlib
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import PurePosixPath
 
 from pgtrial.design.budget import is_open
 from pgtrial.design.levels import load_levels
@@ -84,8 +85,12 @@ def attempts_digest(digest: str, before: str, since: str = "") -> str:
     return _digest({"digest": digest, "attempts_before": before, **({"attempts_since": since} if since else {})})
 
 
-# Of the workload what is compared otherwise, and how it is measured, or called.
+# Of the workload what is compared otherwise, and how it is measured, or called; of the server what the arms have, too,
+# and how it is reached; of an arm's knobs what its variant has.
 _NOT_THE_LOAD = ("scenario", "mix", "clients", "rate", "files", "duration", "warmup", "threads", "unit")
+_NOT_THE_SERVER = (*KnobTables.model_fields, "postgres", "directory", "restart", "copy_of")
+_IN_VARIANT = ("server", "dataset")
+_DATA = "/var/tmp"  # where data are unless the file says so
 
 
 def claim_key(
@@ -110,9 +115,9 @@ def claim_key(
         {
             "claims": sorted({_tested(workload, each, contents, is_mirrored=both != pair) for each in claims}),
             "arms": both,
-            "target": _declared(experiment.target, *KnobTables.model_fields, "restart", "copy_of"),
+            "target": _declared(experiment.target, *_NOT_THE_SERVER),
             "dataset": _declared(experiment.dataset, "setup", "load"),
-            "workload": _declared(workload, *_NOT_THE_LOAD),
+            "workload": _declared(workload, *_NOT_THE_LOAD, *_without_effect(workload)),
             "levels": sorted((level.clients, level.rate or 0.0) for level in load_levels(workload)),
             "scenarios": sorted(_script(workload, name, contents) for name in workload.scenario_names),
             "contents": sorted(contents.values()),
@@ -133,6 +138,14 @@ def _tested(
     return (claim.metric, "" if scenario is None else _script(workload, scenario, contents), at, f"{claim.margin:.9g}")
 
 
+def _without_effect(workload: WorkloadTable) -> Iterator[str]:
+    """Keys of a workload that change nothing in it."""
+    if len(workload.scenario_names) == 1:
+        yield "share"
+    if workload.rate is None:
+        yield "latency_limit"  # just counts
+
+
 def _script(workload: WorkloadTable, name: str, contents: Mapping[str, str]) -> str:
     """What a scenario does, by whatever name."""
     own = next((each for each in workload.scenario if each.name == name), None)
@@ -141,10 +154,12 @@ def _script(workload: WorkloadTable, name: str, contents: Mapping[str, str]) -> 
 
 def _defined(arm: Arm) -> dict[str, object]:
     """What an arm is, beside its names."""
+    knobs = {knob: table for knob, table in arm.knobs.items() if knob not in _IN_VARIANT}
+    variant = replace(arm.variant, data=str(PurePosixPath(arm.variant.data or _DATA)))
     return {
         "settings": dict(arm.settings),
-        "knobs": {knob: {name: _plain(value) for name, value in table.items()} for knob, table in arm.knobs.items()},
-        "variant": {name: value for name, value in asdict(arm.variant).items() if value},
+        "knobs": {knob: {name: _plain(value) for name, value in table.items()} for knob, table in knobs.items()},
+        "variant": {name: value for name, value in asdict(variant).items() if value},
     }
 
 

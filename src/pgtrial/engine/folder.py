@@ -150,6 +150,8 @@ def claim_of(plan: Plan, contents: Mapping[str, str], tested: Tested) -> Claim:
     """By what attempts at the claim of a plan are counted; ``contents`` as of ``digest_contents``."""
     has_defaults = plan.experiment.target.kind == "throwaway"
     read = [replace(arm, settings=as_read(arm.settings, has_defaults=has_defaults)) for arm in plan.arms]
+    if len(tested.programs) == 1:  # by whatever name the file has them
+        read = [replace(arm, variant=replace(arm.variant, postgres=None)) for arm in read]
     about = (*tested.programs, tested.revision)
     return Claim(
         test=claim_key(plan.experiment, read, contents=contents, tested=about),
