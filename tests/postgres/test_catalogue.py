@@ -6,6 +6,7 @@ from pgtrial.errors import SpecProblem
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.postgres.catalogue import (
     VERSIONS,
+    as_read,
     check_settings,
     check_unknown_server,
     needs_restart,
@@ -141,3 +142,33 @@ def test_a_version_without_a_catalogue_is_left_to_its_server() -> None:
 def test_only_some_settings_need_a_restart() -> None:
     assert needs_restart("shared_buffers", 15) is True
     assert needs_restart("work_mem", 15) is False
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ({"SHARED_BUFFERS": "1GB"}, {"shared_buffers": "131072"}),
+        ({"shared_buffers": "131072"}, {"shared_buffers": "131072"}),
+        ({"commit_delay": " 10 "}, {"commit_delay": "10"}),
+        ({"random_page_cost": "1.10"}, {"random_page_cost": "1.1"}),
+        ({"fsync": "0"}, {"fsync": "off"}),
+        ({"fsync": "fals"}, {"fsync": "off"}),
+        ({"synchronous_commit": "FALSE"}, {"synchronous_commit": "off"}),
+        ({"synchronous_commit": "Remote_Write"}, {"synchronous_commit": "remote_write"}),
+        ({"sort_mem": "8MB"}, {"work_mem": "8192"}),
+        ({"application_name": "A b"}, {"application_name": "A b"}),
+        ({"my.own": "1GB"}, {"my.own": "1GB"}),  # in no catalogue
+        ({"work_mem": "much"}, {"work_mem": "much"}),  # the server says what is wrong with it
+    ],
+)
+def test_settings_are_as_the_server_reads_them(written: dict[str, str], read: dict[str, str]) -> None:
+    assert as_read(written, has_defaults=True) == as_read(written, has_defaults=False) == read
+
+
+def test_a_default_sets_nothing_on_a_server_that_has_it() -> None:
+    defaults = {"work_mem": "4096kB", "fsync": "true"}
+
+    assert as_read(defaults, has_defaults=True) == {}
+    assert as_read(defaults, has_defaults=False) == {"work_mem": "4096", "fsync": "on"}
+    # Not one in all versions: 1 before 18.
+    assert as_read({"effective_io_concurrency": "16"}, has_defaults=True) == {"effective_io_concurrency": "16"}
