@@ -263,6 +263,18 @@ def change_and_interval(ratio: float | None, low: float | None, high: float | No
     return change if low is None else f"{change} ({interval})"
 
 
+def why_no_interval(effect: Effect) -> str:
+    """In a clause, of an effect that has none."""
+    if is_untold(effect):
+        return tr("slices do not tell what an arm leaves of this for the turns of others")
+    return tr("there are too few blocks")
+
+
+def is_untold(effect: Effect) -> bool:
+    """Whether an effect has no interval because arms took turns, whatever the number of blocks."""
+    return any(caveat.code == "untold-by-slices" for caveat in effect.caveats)
+
+
 def effect_text(effect: Effect | None) -> str:
     """Change and interval in one phrase."""
     if effect is None or effect.ratio is None:

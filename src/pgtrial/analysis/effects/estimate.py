@@ -35,6 +35,8 @@ from pgtrial.stats.power import blocks_needed
 from pgtrial.stats.sequential import hide_interval, widen
 from pgtrial.stats.steps import bound_steps
 
+_UNTOLD = "untold-by-slices"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimated:
@@ -185,6 +187,13 @@ def is_partly_known(comparison: Comparison) -> bool:
     return any(one.code == "missing-blocks" for one in comparison.caveats)
 
 
+def is_untold(comparison: Comparison) -> bool:
+    """Whether arms took turns and their slices do not tell what one leaves of the metric for the other; see
+    ``bear_turns``.
+    """
+    return any(one.code == _UNTOLD for one in comparison.caveats)
+
+
 def blocks_per_observation(comparison: Comparison) -> int:
     """One; of hosts as many as they had on average, rounded up."""
     return math.ceil(comparison.blocks / comparison.observations) if comparison.blocks else 1
@@ -235,7 +244,17 @@ def compare_metric(
 
 
 def bear_turns(evidence: Evidence, values: Values, comparison: Comparison, arm: str, metric: str) -> Comparison:
-    """The comparison of an arm with the control, bearing what is left behind and comes late where they took turns."""
+    """The comparison of an arm with the control, bearing what is left behind and comes late where they took turns.
+
+    Where slices do not tell that of a metric, nothing bounds it, and the ratio is a description of these turns. By
+    rules 14 it was taken for none.
+    """
+    takes_turns = not evidence.is_duet and any(run.slices for pair in evidence.pairs(arm) for run in pair)
+    if takes_turns and evidence.rules.bears_alike and told_by(evidence, metric) is None:
+        caveats = (*comparison.caveats, caveat(_UNTOLD))
+        return without_interval(
+            comparison.ratio, comparison.blocks, comparison.confidence, comparison.comparisons, caveats
+        )
     if (turns := _read_turns(evidence, values, arm, metric)) is not None:
         comparison = bound_fade(comparison, turns)
     if (late := read_late(evidence, values, arm, metric)) is not None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pgtrial.analysis.effects.claim import Claim, claims_of
-from pgtrial.analysis.effects.estimate import Estimated, blocks_per_observation, is_partly_known
+from pgtrial.analysis.effects.estimate import Estimated, blocks_per_observation, is_partly_known, is_untold
 from pgtrial.analysis.effects.failures import Bounded, bound_primary
 from pgtrial.analysis.effects.parts import ClaimMetric, judge_together
 from pgtrial.analysis.evidence import Evidence
@@ -235,6 +235,8 @@ def _needed(
 ) -> Needed:
     if verdict is not Verdict.INCONCLUSIVE:
         return Needed(blocks=None, text=message("needed.none"))
+    if is_untold(estimated.comparison):
+        return Needed(blocks=None, text=message("needed.untold"))
     # A rule for a precision ends at another goal: what it needs for that does not decide the claim.
     if stopping is not None and stopping.rule != "precision" and stopping.blocks < stopping.looks[-1]:
         if stopping.needed is None:
