@@ -6,7 +6,7 @@ All of it is in the language in use.
 import math
 
 from pgtrial.experiment_file.hypothesis_table import Expect
-from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.caveat import CaveatFinding, is_untold
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_metric, name_part
@@ -265,14 +265,9 @@ def change_and_interval(ratio: float | None, low: float | None, high: float | No
 
 def why_no_interval(effect: Effect) -> str:
     """In a clause, of an effect that has none."""
-    if is_untold(effect):
+    if is_untold(effect.caveats):
         return tr("slices do not tell what an arm leaves of this for the turns of others")
     return tr("there are too few blocks")
-
-
-def is_untold(effect: Effect) -> bool:
-    """Whether an effect has no interval because arms took turns, whatever the number of blocks."""
-    return any(caveat.code == "untold-by-slices" for caveat in effect.caveats)
 
 
 def effect_text(effect: Effect | None) -> str:

@@ -35,8 +35,6 @@ from pgtrial.stats.power import blocks_needed
 from pgtrial.stats.sequential import hide_interval, widen
 from pgtrial.stats.steps import bound_steps
 
-_UNTOLD = "untold-by-slices"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimated:
@@ -187,13 +185,6 @@ def is_partly_known(comparison: Comparison) -> bool:
     return any(one.code == "missing-blocks" for one in comparison.caveats)
 
 
-def is_untold(comparison: Comparison) -> bool:
-    """Whether arms took turns and their slices do not tell what one leaves of the metric for the other; see
-    ``bear_turns``.
-    """
-    return any(one.code == _UNTOLD for one in comparison.caveats)
-
-
 def blocks_per_observation(comparison: Comparison) -> int:
     """One; of hosts as many as they had on average, rounded up."""
     return math.ceil(comparison.blocks / comparison.observations) if comparison.blocks else 1
@@ -251,7 +242,7 @@ def bear_turns(evidence: Evidence, values: Values, comparison: Comparison, arm: 
     """
     takes_turns = not evidence.is_duet and any(run.slices for pair in evidence.pairs(arm) for run in pair)
     if takes_turns and evidence.rules.bears_alike and told_by(evidence, metric) is None:
-        caveats = (*comparison.caveats, caveat(_UNTOLD))
+        caveats = (*comparison.caveats, caveat("untold-by-slices"))
         return without_interval(
             comparison.ratio, comparison.blocks, comparison.confidence, comparison.comparisons, caveats
         )
