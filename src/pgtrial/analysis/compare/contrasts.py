@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from pgtrial.analysis.compare.subjects import Definition, Subject, define_arm, define_workload
-from pgtrial.findings.caveat import CaveatFinding, caveat_in_words
+from pgtrial.findings.caveat import CaveatFinding, caveat_in_words, is_untold
 from pgtrial.findings.comparison import Contrast, Indirect, PooledEffect, StudyEffect
 from pgtrial.findings.findings import Effect
 from pgtrial.findings.message import say
@@ -191,7 +191,7 @@ def _find_effect(subject: Subject, arm: str, matter: Matter) -> Effect | None:
 
 def _known(subject: Subject, effect: Effect) -> Known | None:
     """The log ratio with its standard error between blocks; None where it may not be combined."""
-    if subject.excluded or effect.fails_more or effect.ratio is None:
+    if subject.excluded or effect.fails_more or effect.ratio is None or is_untold(effect.caveats):
         return None
     if effect.degrees is None:  # findings of rules without the position
         return known_mean([math.log(ratio) for ratio in effect.block_ratios if ratio is not None])
