@@ -90,7 +90,7 @@ def test_costs_of_server_and_machine_are_those_of_the_arms_own_time(findings: Fi
                 assert found[run, arm, cost] == pytest.approx(RATES[arm] / tps, rel=1e-3)
 
 
-def test_a_claim_may_be_about_the_machine(findings: Findings) -> None:
+def test_what_the_machine_did_is_told_of_each_arm(findings: Findings) -> None:
     (effect,) = [one for one in findings.effects if (one.metric, one.load_level) == ("vmstat.cs", "all")]
 
     assert effect.ratio == pytest.approx(RATES["off"] / RATES["on"], rel=1e-3)

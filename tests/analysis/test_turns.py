@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pgtrial.analysis.effects.estimate import estimate_effects
+from pgtrial.analysis.effects.contrasts import find_borne
+from pgtrial.analysis.effects.estimate import estimate_effects, estimate_primary
 from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.observations import index_values, observe_runs, observe_turns
@@ -93,22 +94,58 @@ def test_at_a_rate_the_interval_of_a_latency_bears_what_latencies_tell(turns: tu
     assert borne["pgbench.tps"] == plain["pgbench.tps"]
 
 
-def test_other_metrics_and_older_rules_bear_nothing(turns: tuple[Evidence, Reduction]) -> None:
+def test_older_rules_bear_nothing(turns: tuple[Evidence, Reduction]) -> None:
     evidence, reduction = turns
-    plain, _, _ = estimate(evidence, reduction)
-    borne, _, _ = estimate(evidence, left_behind(evidence, reduction))
     old = replace(evidence, rules=replace(CURRENT, bears_fade=False))
 
-    assert borne["cost.wal_bytes"] == plain["cost.wal_bytes"]
     assert (
         estimate(old, left_behind(evidence, reduction))[0]["pgbench.tps"] == estimate(old, reduction)[0]["pgbench.tps"]
     )
+
+
+WAL = "cost.wal_bytes"
+
+
+def test_of_what_slices_do_not_tell_nothing_is_concluded(turns: tuple[Evidence, Reduction]) -> None:
+    evidence, reduction = turns
+    told, old = (estimate(each, reduction)[0][WAL] for each in (evidence, replace(evidence, rules=RULES[14])))
+
+    assert (old.decision, old.low is None) == (Decision.EQUIVALENT, False)
+    assert (told.decision, told.low, told.high, told.p_value) == (Decision.INCONCLUSIVE, None, None, None)
+    assert (told.needed, told.ratio, told.block_ratios) == (None, pytest.approx(old.ratio), old.block_ratios)
+    assert [each.code for each in told.caveats] == ["untold-by-slices"]
+
+
+def test_a_claim_of_what_slices_do_not_tell_is_not_decided(turns: tuple[Evidence, Reduction]) -> None:
+    evidence, reduction = turns
+    hypothesis = evidence.experiment.hypothesis.model_copy(update={"metric": WAL})
+    evidence = replace(evidence, experiment=evidence.experiment.model_copy(update={"hypothesis": hypothesis}))
+    values = index_values((*observe_runs(evidence, reduction), *observe_turns(evidence, reduction)))
+    verdicts = []
+    for rules in (RULES[14], CURRENT):
+        judged = replace(evidence, rules=rules)
+        verdicts.append(judge_hypothesis(judged, estimate_primary(judged, values), ()))
+
+    (old, _), (found, needed) = verdicts
+    assert (old.verdict, found.verdict) == (Verdict.SUPPORTED, Verdict.INCONCLUSIVE)
+    assert "without an interval" in say(found.reason)
+    assert 'method = "blocks"' in say(needed.text)
+    assert needed.blocks is None
+
+
+def test_what_slices_do_not_tell_decides_no_contrast_of_arms(turns: tuple[Evidence, Reduction]) -> None:
+    evidence, reduction = turns
+    values = index_values((*observe_runs(evidence, reduction), *observe_turns(evidence, reduction)))
+
+    assert find_borne(evidence, values, (WAL, None, "all"))["off"].decides
+    assert not find_borne(evidence, values, ("pgbench.tps", None, "all"))["off"].decides
 
 
 def test_arms_of_a_duet_leave_each_other_nothing(tmp_path: Path) -> None:
     evidence, reduction = read(tmp_path / "duet", DUET)
 
     assert observe_turns(evidence, reduction) == ()
+    assert estimate(evidence, reduction)[0][WAL].low is not None
 
 
 def comes_late(evidence: Evidence, reduction: Reduction) -> Reduction:

@@ -52,15 +52,6 @@ def test_what_settles_at_once_is_interleaved() -> None:
     assert choice.reason == "It is the cheapest method without objection here."
 
 
-@pytest.mark.parametrize("metric", ["wal.sync_time", "db.blk_read_time", "pgbouncer.wait"])
-def test_what_a_stopped_server_would_time_is_not_claimed_by_turns(metric: str) -> None:
-    made = experiment(hypothesis={"metric": metric, "expect": "better"})
-
-    assert not judge(made)["interleaved"].valid
-    assert "a clock that goes on while it stands still" in " ".join(judge(made)["interleaved"].reasons)
-    assert judge(experiment(hypothesis={"metric": "wal.bytes", "expect": "better"}))["interleaved"].valid
-
-
 def test_clients_that_pause_by_the_clock_do_not_stand_still_for_others() -> None:
     made = experiment(workload={"scenario": [{"name": "slow", "file": "slow.sql"}]})
     pausing = replace(FACTS, pauses=(("slow.sql", 0.7),))

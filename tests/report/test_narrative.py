@@ -315,6 +315,14 @@ def test_blocks_that_all_agree_are_not_called_too_few(sample) -> None:
     assert "too few" in paragraph(with_primary(sample, low=None, high=None), "certainty")
 
 
+def test_blocks_of_what_slices_do_not_tell_are_not_called_too_few(sample) -> None:
+    untold = caveat("untold-by-slices")
+    found = with_primary(sample, low=None, high=None, caveats=(untold,))
+
+    assert "There is no interval: slices do not tell" in paragraph(found, "certainty")
+    assert "too few" not in paragraph(found, "certainty")
+
+
 def test_an_experiment_without_results_claims_nothing(minimal) -> None:
     assert "The verdict is invalid: the runs cannot answer the claim: no block is complete." in paragraph(
         minimal, "found"

@@ -156,7 +156,7 @@ def test_an_effect_without_an_interval_is_a_dot_without_a_bar(sample):
     picture, html = effect_picture(bare), draw(bare)
 
     assert (picture.rows[0].low, picture.rows[0].high) == (None, None)
-    assert "has no interval yet" in picture.title
+    assert "has no interval: there are too few blocks" in picture.title
     assert html.count("effect-dot") == 2
     assert html.count("effect-bar") == 1
 

@@ -73,10 +73,10 @@ def command(
         reasons = "; ".join(f"{count} of the statements: {reason}" for reason, count in found.left_out.items())
         echo(f"left out {reasons}", err=True)
 
-    arrivals, results = Arrivals(len(found.sessions)), _Results()
+    arrivals, stop = Arrivals(len(found.sessions)), asyncio.Event()
+    results = _Results(stop)
 
     async def run() -> Played:
-        stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         return await play(found.sessions, conninfo=dsn, speed=speed, tell=results.tell, stop=stop, arrivals=arrivals)
@@ -137,15 +137,25 @@ def _most(times: Sequence[float]) -> float:
 
 
 class _Results:
-    """Lines on standard output, a few at a time: a session that waits for its line sends its next statement late."""
+    """Lines on standard output, a few at a time: a session that waits for its line sends its next statement late.
 
-    def __init__(self) -> None:
+    ``stop`` is set when nobody reads them any more.
+    """
+
+    def __init__(self, stop: asyncio.Event) -> None:
+        self._stop = stop
         self._lines: list[Mapping[str, object]] = []
 
     def tell(self, line: Mapping[str, object]) -> None:
         if not self._lines:
-            asyncio.get_running_loop().call_later(_TELL_EVERY, self.write)
+            asyncio.get_running_loop().call_later(_TELL_EVERY, self._write_some)
         self._lines.append(line)
+
+    def _write_some(self) -> None:
+        try:
+            self.write()
+        except OSError:  # told by the next one that writes, at the end
+            self._stop.set()
 
     def write(self) -> None:
         sys.stdout.write("".join(json.dumps(line) + "\n" for line in self._lines))

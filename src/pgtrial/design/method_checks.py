@@ -36,7 +36,7 @@ from pgtrial.knobs.memory_pressure import taken_memory
 from pgtrial.knobs.postgresql import POSTGRESQL
 from pgtrial.knobs.workload import CONNECT, WORKLOAD
 from pgtrial.model.arm import Arm
-from pgtrial.model.metrics import SWAP_GROWTH
+from pgtrial.model.metrics import LOADS
 from pgtrial.model.observable import find_observable
 from pgtrial.model.run import LoadLevel
 from pgtrial.units import format_bytes, format_duration, format_share, parse_bytes, parse_duration
@@ -53,6 +53,7 @@ _OFF = re.compile(r"0*(\.0*)?\s*[a-z]*")
 _BOTH: tuple[Method, ...] = ("interleaved", "duet")
 _ONE: tuple[Method, ...] = ("switchback",)  # whose arms have one server
 _ALL: tuple[Method, ...] = (*_BOTH, *_ONE)
+_TURNS: tuple[Method, ...] = ("interleaved", "switchback")
 _LONGEST_PAUSE = 0.1  # of a slice, up to which a client's own pause may be short beside any margin
 # Their clocks go on while a server stands still, and cancel what it was about to do.
 _TIMEOUTS = (
@@ -221,16 +222,21 @@ def _check_command(case: Case) -> Iterator[Objection]:
 
 
 def _check_metric(case: Case) -> Iterator[Objection]:
-    """What the machine did in a block of twins, it did for all of them; of one server, for the arm that it has then."""
+    """What an arm does later than in its own turns, their slices tell of the load's own metrics alone. In a duet all
+    arms are at work all the time, and what the machine did then, it did for all of them.
+    """
+    told = {metric.name for metric in LOADS[case.experiment.workload.kind].every}
     for claim in case.experiment.hypothesis.claims:
+        if claim.metric not in told:
+            text = (
+                f"{claim.metric}: only of throughput and latencies do slices tell what an arm leaves for the turns of "
+                "others"
+            )
+            yield Objection(methods=_TURNS, weight=Weight.REFUSAL, text=text)
         known = find_observable(claim.metric)
         if known is not None and not known.is_of_server:
             text = f"{claim.metric} is of the machine, and nothing tells which arm of a block it was for"
-            methods = _ALL if claim.metric == SWAP_GROWTH.name else _BOTH
-            yield Objection(methods=methods, weight=Weight.REFUSAL, text=text)
-        elif known is not None and known.is_timed and case.experiment.target.kind != "server":
-            text = f"{claim.metric} is of times that a server takes, by a clock that goes on while it stands still"
-            yield Objection(methods=("interleaved",), weight=Weight.REFUSAL, text=text)
+            yield Objection(methods=("duet",), weight=Weight.REFUSAL, text=text)
 
 
 def _check_acceptance(case: Case) -> Iterator[Objection]:

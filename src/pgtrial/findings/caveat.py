@@ -96,6 +96,11 @@ class CaveatFinding(Record):
         return render(self._entry.hint, self.values)
 
 
+def is_untold(caveats: Iterable[CaveatFinding]) -> bool:
+    """Whether a comparison with these has no interval because arms took turns and their slices do not tell of it."""
+    return any(each.code == "untold-by-slices" for each in caveats)
+
+
 def caveat(
     code: str, /, *, about: Iterable[int] = (), severity: Severity | None = None, **values: Value
 ) -> CaveatFinding:

@@ -26,14 +26,12 @@ class Observable:
     """``is_sampled``: from the samples, so that it is known of no scenario alone.
 
     ``is_of_server``: about the arm's server and load, and not about the machine and all that runs there.
-    ``is_timed``: of times that the server takes, by a clock that goes on while it stands still.
     ``is_of_sessions``: about the load's sessions, and so known of a scenario that has its own.
     """
 
     metric: Metric
     is_sampled: bool
     is_of_server: bool
-    is_timed: bool = False
 
     @property
     def is_of_sessions(self) -> bool:
@@ -101,5 +99,4 @@ def _sampled(name: str, series: TimelineMetric | SessionMetric) -> Observable:
     metric = Metric(
         name=name, unit=series.unit, kind=MetricKind.GAUGE, better=series.better, floor=_FLOORS.get(series.unit, 0.0)
     )
-    is_timed = isinstance(series, TimelineMetric) and series.is_timed
-    return Observable(metric=metric, is_sampled=True, is_of_server=is_of_server, is_timed=is_timed)
+    return Observable(metric=metric, is_sampled=True, is_of_server=is_of_server)

@@ -15,6 +15,7 @@ from pgtrial.report.words import (
     placebo_effect,
     plural,
     throughput_of,
+    why_no_interval,
 )
 from pgtrial.units import format_share
 
@@ -76,7 +77,7 @@ def placebo_text(findings: Findings) -> str:
     if effect is None or effect.ratio is None:
         return tr("The placebo was not measured.")
     if effect.low is None or effect.high is None:
-        return tr("The placebo has too few blocks for an interval.")
+        return tr("The placebo has no interval: {why}.", why=why_no_interval(effect))
     if effect.decision in {Decision.BETTER, Decision.WORSE}:
         return tr(
             "A difference was found where there is none: do not trust the other effects before this is explained."

@@ -6,7 +6,7 @@ All of it is in the language in use.
 import math
 
 from pgtrial.experiment_file.hypothesis_table import Expect
-from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.caveat import CaveatFinding, is_untold
 from pgtrial.findings.findings import Effect, Findings
 from pgtrial.findings.message import say
 from pgtrial.findings.naming import name_metric, name_part
@@ -261,6 +261,13 @@ def change_and_interval(ratio: float | None, low: float | None, high: float | No
     """ "+6.8 % (+3.1 % to +10.6 %)"; the change alone where there is no interval."""
     change, interval = change_cells(ratio, low, high)
     return change if low is None else f"{change} ({interval})"
+
+
+def why_no_interval(effect: Effect) -> str:
+    """In a clause, of an effect that has none."""
+    if is_untold(effect.caveats):
+        return tr("slices do not tell what an arm leaves of this for the turns of others")
+    return tr("there are too few blocks")
 
 
 def effect_text(effect: Effect | None) -> str:

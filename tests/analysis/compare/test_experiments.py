@@ -235,6 +235,14 @@ def test_blocks_of_an_experiment_without_an_effect_are_not_combined(whole, compa
     assert {study.left_out for study in contrast.studies} == {"its blocks do not tell how sure it is"}
 
 
+def test_effects_of_which_slices_tell_nothing_are_not_combined(whole, compare_as):
+    untold = caveat("untold-by-slices")
+    contrast = compare_as(*whole, low=None, high=None, log_error=None, degrees=None, caveats=(untold,))
+
+    assert contrast.pooled is None
+    assert {study.left_out for study in contrast.studies} == {"its blocks do not tell how sure it is"}
+
+
 def test_few_experiments_of_few_blocks_decide_nothing_together(monday, whole, compare_as):
     assert compare_as(whole[0], monday).pooled.decision is Decision.INCONCLUSIVE
 

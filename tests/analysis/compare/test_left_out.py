@@ -17,7 +17,7 @@ from pgtrial.analysis.effects.estimate import estimate_primary
 from pgtrial.analysis.effects.failures import bound_primary
 from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.findings.caveat import caveat_in_words
+from pgtrial.findings.caveat import caveat, caveat_in_words
 from pgtrial.findings.comparison import Contrast
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunState
@@ -143,6 +143,17 @@ def test_a_metric_that_another_question_did_not_look_at_is_not_missing() -> None
 
     assert codes(claim_of(*sound(), other)) == {"left-out-by-result"}
     assert codes(claim_of(*sound(), unseen)) == set()
+
+
+def test_an_effect_that_slices_do_not_tell_of_is_left_out() -> None:
+    other = experiment()
+    (effect,) = other.findings.effects
+    effect = effect.model_copy(update={"caveats": (caveat("untold-by-slices"),)})
+    other = replace(other, findings=cast(Any, SimpleNamespace(**{**vars(other.findings), "effects": (effect,)})))
+    found = claim_of(*sound(), other)
+
+    assert found.pooled is not None
+    assert (found.pooled.experiments, found.pooled.decision, codes(found)) == (COUNT - 1, Decision.BETTER, set())
 
 
 def test_arms_are_not_compared_by_way_of_the_control_where_nothing_is_decided() -> None:

@@ -590,6 +590,20 @@ def test_a_signal_ends_it(tables, write_log) -> None:
     assert "Traceback" not in said
 
 
+def test_it_ends_when_nobody_reads_its_lines_any_more(tables, write_log) -> None:
+    path = write_log(
+        [(0, "a", "statement: SELECT 1"), (1, "a", "statement: SELECT 2"), (3000, "a", "statement: SELECT 3")]
+    )
+    with start(tables, path) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert json.loads(process.stdout.readline()) == {"ready": True}
+        process.stdout.close()
+        said = process.stderr.read()
+        assert process.wait(timeout=60) != 0
+
+    assert "Traceback" not in said
+
+
 def test_a_signal_ends_one_that_waits_for_others(tables, write_log) -> None:
     """No exception of a session is left for asyncio to complain of."""
     rows = [

@@ -8,13 +8,13 @@ on the other: that is in the difference, and no number here tells it from a diff
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 from pgtrial.analysis.compare.subjects import Definition, Subject, define_arm, define_workload
 from pgtrial.analysis.effects.attempts import find_excess
-from pgtrial.findings.caveat import CaveatFinding, caveat_in_words
+from pgtrial.findings.caveat import CaveatFinding, caveat_in_words, is_untold
 from pgtrial.findings.comparison import Contrast, Indirect, PooledEffect, StudyEffect
 from pgtrial.findings.findings import Effect
 from pgtrial.findings.message import say
@@ -109,7 +109,10 @@ def describe_contrasts(group: Group) -> Iterator[Contrast]:
             if (one := known[subject.key]) is not None
         ]
         pooled = combine_studies(studies) if len(studies) > 1 else None
-        chosen = (*unequal, *find_left_out(group, matter.metric, studies))
+        # What slices do not tell of they would not have told whatever the arms had done.
+        settled = {study.subject.key for study in studies}
+        settled |= {subject.key for subject, effect in effects if is_untold(effect.caveats)}
+        chosen = (*unequal, *(find_left_out(group, matter.metric, settled) if studies else ()))
         if pooled:
             chosen = (*absent, *chosen)
         yield Contrast(
@@ -204,17 +207,16 @@ def find_unequal_failures(group: Group) -> Iterator[CaveatFinding]:
     )
 
 
-def find_left_out(group: Group, metric: str, studies: Sequence["Study"]) -> Iterator[CaveatFinding]:
+def find_left_out(group: Group, metric: str, settled: Collection[str]) -> Iterator[CaveatFinding]:
     """Experiments that are in no combined effect for what their arms did: an effect without them is one of those that
-    went well.
+    went well. Of those ``settled`` it is known that they are in it, or why they are not.
     """
-    counted = {study.subject.key for study in studies}
     left_out = [
         subject.key
         for subject, _ in group.members
-        if subject.key not in counted and not subject.is_void and subject.has_observed(metric)
+        if subject.key not in settled and not subject.is_void and subject.has_observed(metric)
     ]
-    if studies and left_out:
+    if left_out:
         yield make_caveat(
             _BY_RESULT,
             Severity.WARNING,
@@ -258,7 +260,7 @@ def _find_effect(subject: Subject, arm: str, matter: Matter) -> Effect | None:
 
 def _known(subject: Subject, effect: Effect) -> Known | None:
     """The log ratio with its standard error between blocks; None where it may not be combined."""
-    if subject.excluded or effect.ratio is None:
+    if subject.excluded or effect.ratio is None or is_untold(effect.caveats):
         return None
     if effect.degrees is None:  # findings of rules without the position
         return known_mean([math.log(ratio) for ratio in effect.block_ratios if ratio is not None])

@@ -22,6 +22,7 @@ from pgtrial.analysis.effects.estimate import (
 )
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
+from pgtrial.findings.caveat import is_untold
 from pgtrial.stats.base import Comparison
 from pgtrial.stats.carry_over import bound_carry_over, find_carry_over
 from pgtrial.stats.interval import extend
@@ -32,7 +33,7 @@ class Borne:
     """By how much the effect of an arm against the control may be lower, and higher, than its runs show: log ratios.
 
     Where it ``decides``, so much of one of them failed, or was interrupted, that nothing may be concluded, or nothing
-    is known of it in some block that both have.
+    is known of it in some block that both have, or of what comes later than their turns.
     """
 
     down: float
@@ -65,7 +66,9 @@ def _find_borne(
             ratios = [float(y / x) if x > 0 and y > 0 else None for x, y in zip(control, treated, strict=True)]
             comparison = bear_failures_of(evidence, comparison, arm.name, ratios, share=excess.share)
         down, up = comparison.hidden
-        is_open = comparison.ratio is None  # then nothing is borne, as nothing is known
+        is_open = comparison.ratio is None or is_untold(
+            comparison.caveats
+        )  # then nothing is borne, as nothing is known
         yield arm.name, Borne(down=down, up=up, decides=is_open or (excess is not None and excess.decides))
 
 

@@ -235,7 +235,17 @@ def compare_metric(
 
 
 def bear_turns(evidence: Evidence, values: Values, comparison: Comparison, arm: str, metric: str) -> Comparison:
-    """The comparison of an arm with the control, bearing what is left behind and comes late where they took turns."""
+    """The comparison of an arm with the control, bearing what is left behind and comes late where they took turns.
+
+    Where slices do not tell that of a metric, nothing bounds it, and the ratio is a description of these turns. By
+    rules 14 it was taken for none.
+    """
+    takes_turns = not evidence.is_duet and any(run.slices for pair in evidence.pairs(arm) for run in pair)
+    if takes_turns and evidence.rules.bears_alike and told_by(evidence, metric) is None:
+        caveats = (*comparison.caveats, caveat("untold-by-slices"))
+        return without_interval(
+            comparison.ratio, comparison.blocks, comparison.confidence, comparison.comparisons, caveats
+        )
     if (turns := _read_turns(evidence, values, arm, metric)) is not None:
         comparison = bound_fade(comparison, turns)
     if (late := read_late(evidence, values, arm, metric)) is not None:

@@ -10,7 +10,7 @@ from pgtrial.analysis.effects.failures import Bounded, bound_primary
 from pgtrial.analysis.effects.parts import ClaimMetric, judge_together
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.experiment_file.hypothesis_table import DIRECTIONS, Expect
-from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.caveat import CaveatFinding, is_untold
 from pgtrial.findings.findings import ClaimPart, Effect, HypothesisFinding, Needed, Stopping
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.naming import name_metric
@@ -235,6 +235,8 @@ def _needed(
 ) -> Needed:
     if verdict is not Verdict.INCONCLUSIVE:
         return Needed(blocks=None, text=message("needed.none"))
+    if is_untold(estimated.comparison.caveats):
+        return Needed(blocks=None, text=message("needed.untold"))
     # A rule for a precision ends at another goal: what it needs for that does not decide the claim.
     if stopping is not None and stopping.rule != "precision" and stopping.blocks < stopping.looks[-1]:
         if stopping.needed is None:

@@ -11,6 +11,15 @@ EFFECT_CAVEATS = {
         hint=N_("Run more blocks."),
         when="fewer than two complete blocks",
     ),
+    "untold-by-slices": Entry(
+        severity=Severity.INFO,
+        text=N_(
+            "The arms took turns, and their slices tell of throughput and latencies alone what an arm leaves for the "
+            "turns of others: this ratio describes the slices, and has no interval."
+        ),
+        hint=N_('To compare it, use method = "blocks".'),
+        when="arms took turns, and the effect is on neither throughput nor a latency: no interval, and no verdict",
+    ),
     "zero-variance.hosts": Entry(
         text=N_("All {count} hosts have the same ratio to the last digit, so the noise is unknown."),
         when="… or all hosts",

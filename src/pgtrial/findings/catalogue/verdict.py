@@ -91,6 +91,12 @@ VERDICTS = {
             "may still be missing"
         )
     ),
+    "needed.untold": Entry(
+        text=N_(
+            'method = "blocks" would help, and not more blocks: slices do not tell what an arm leaves of this for the '
+            "turns of others"
+        )
+    ),
     "needed.steps": Entry(
         text=N_("none, but latencies that are told in finer steps: each percentile may be off by as much as a step")
     ),

@@ -30,6 +30,7 @@ from pgtrial.report.words import (
     metric_label,
     placebo_effect,
     primary_effect,
+    why_no_interval,
 )
 from pgtrial.units import format_change, format_share
 
@@ -211,7 +212,7 @@ def _title(findings: Findings, primary: Effect, margin: float) -> str:
     if findings.hypothesis.verdict is Verdict.INVALID:
         return tr("The verdict is invalid: what these runs show of “{arm}” cannot be relied on", arm=primary.arm)
     if primary.low is None or primary.high is None:
-        return tr("The change of “{arm}” has no interval yet: there are too few blocks", arm=primary.arm)
+        return tr("The change of “{arm}” has no interval: {why}", arm=primary.arm, why=why_no_interval(primary))
     if verdict is Verdict.INCONCLUSIVE and primary.decision is not Decision.INCONCLUSIVE:
         return tr(
             "The interval of “{arm}” alone would say “{word}”, but these runs do not allow a verdict",

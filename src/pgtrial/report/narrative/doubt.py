@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 
+from pgtrial.findings.caveat import is_untold
 from pgtrial.findings.findings import Findings
 from pgtrial.language import ntr, tr
 from pgtrial.model.caveat import Severity
@@ -23,7 +24,7 @@ from pgtrial.report.narrative.parts import (
     source,
 )
 from pgtrial.report.summary_words import placebo_text
-from pgtrial.report.words import change_text, detectable_text
+from pgtrial.report.words import change_text, detectable_text, why_no_interval
 from pgtrial.stats.equivalence import claim_bound
 from pgtrial.units import format_share
 
@@ -60,6 +61,8 @@ def _describe_interval(findings: Findings, primary: Placed) -> Sentence:
             effect.blocks,
         )
         return say(template, blocks=blocks)
+    if not interval and is_untold(effect.caveats):
+        return say(tr("There is no interval: {why}."), why=primary.cite(why_no_interval(effect), "caveats"))
     if not interval:
         template = ntr(
             "There is no interval: <blocks>{count} block</blocks> is too few.",

@@ -33,6 +33,7 @@ from pgtrial.report.words import (
     primary_effect,
     scenario_latencies,
     sort_caveats,
+    why_no_interval,
 )
 from pgtrial.units import format_share
 
@@ -93,7 +94,7 @@ def _interval(effect: Effect | None) -> str:
     if effect is None or effect.ratio is None:
         return tr("not measured")
     if effect.low is None or effect.high is None:
-        return tr("without an interval: there are too few blocks")
+        return tr("without an interval: {why}", why=why_no_interval(effect))
     return tr(
         "{confidence} interval {interval}",
         confidence=format_share(effect.confidence),
