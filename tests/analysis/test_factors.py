@@ -154,7 +154,7 @@ def test_the_slope_and_pairs_of_levels_hold_together_with_the_effects() -> None:
     experiment = Experiment.model_validate(tomllib.loads(text.format(metric=TPS, blocks=12)))
     evidence = draw(evidence_of(experiment), 3)
     noise = np.random.default_rng(1)
-    values = {(run.id, TPS, None, "all"): float(np.exp(noise.normal(7, SD))) for run in evidence.valid}
+    values: Values = {(run.id, TPS, None, "all"): float(np.exp(noise.normal(7, SD))) for run in evidence.valid}
     found, before = (describe(replace(evidence, rules=RULES[rules]), values) for rules in (15, 14))
     speeds = np.log([[values[run.id, TPS, None, "all"] for run in evidence.runs_of(f"a={n}")] for n in (1, 2, 4)])
     slopes = (speeds[2] - speeds[0]) / 2

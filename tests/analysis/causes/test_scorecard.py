@@ -341,7 +341,9 @@ def test_what_an_arm_leaves_of_a_criterion_for_the_next_run_is_borne_by_that_cri
     evidence = plan_trial(random.Random(1), blocks=12)
     rng = np.random.default_rng(2)
     before = ["", *(slot.arm for slot in evidence.slots[:-1])]
-    values = {(run.id, TPS, None, "all"): float(500 * np.exp(rng.normal(0, 0.001))) for run in evidence.valid}
+    values: dict[Any, float] = {
+        (run.id, TPS, None, "all"): float(500 * np.exp(rng.normal(0, 0.001))) for run in evidence.valid
+    }
     for run, last in zip(evidence.valid, before, strict=True):
         longer = -0.02 * (run.slot.arm == "b") + left * (last == "b")
         values[run.id, P99, None, "all"] = float(0.01 * np.exp(rng.normal(longer, 0.005)))
@@ -356,7 +358,7 @@ def test_goals_share_the_error_probability(evidence: Evidence) -> None:
     """What is sure of one goal alone is not of each of three."""
     rng = np.random.default_rng(4)
     noise = {run.id: float(rng.normal(0, 0.01)) for run in evidence.valid}
-    speed = {
+    speed: dict[Any, float] = {
         (run.id, TPS, None, "all"): float(np.exp(noise[run.id] + 0.0152 * (run.slot.arm == "off")))
         for run in evidence.valid
     }
