@@ -4,7 +4,7 @@ A contrast of logarithms is a sum of these effects, each with a weight, so it ma
 off by.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,19 +41,21 @@ class Borne:
     decides: bool
 
 
-def find_borne(evidence: Evidence, values: Values, key: tuple[str, str | None, int | str]) -> Mapping[str, Borne]:
-    """By arm, of every one but the control; {} by older rules. ``key`` as for ``read_pairs``."""
-    return dict(_find_borne(evidence, values, key)) if evidence.rules.bears_alike else {}
+def find_borne(
+    evidence: Evidence, values: Values, key: tuple[str, str | None, int | str], *, floor: float = 0.0
+) -> Mapping[str, Borne]:
+    """By arm, of every one but the control. ``key`` as for ``read_pairs``; values below ``floor`` count as that."""
+    return dict(_find_borne(evidence, values, key, floor=floor))
 
 
 def _find_borne(
-    evidence: Evidence, values: Values, key: tuple[str, str | None, int | str]
+    evidence: Evidence, values: Values, key: tuple[str, str | None, int | str], *, floor: float
 ) -> Iterator[tuple[str, Borne]]:
     for arm in evidence.arms:
         pairs = evidence.pairs(arm.name)
         if arm == evidence.control or not pairs:
             continue
-        control, treated = read_pairs(evidence, values, arm.name, key)
+        control, treated = (np.maximum(side, floor) for side in read_pairs(evidence, values, arm.name, key))
         comparison = compare_when_due(
             *(evidence, control, treated),
             comparisons=evidence.comparisons,
@@ -72,6 +74,16 @@ def _find_borne(
         yield arm.name, Borne(down=down, up=up, decides=is_open or (excess is not None and excess.decides))
 
 
+def weigh(parts: Iterable[tuple[float, Borne]]) -> Borne:
+    """Of a sum of effects, each with a weight."""
+    mine = tuple(parts)
+    return Borne(
+        down=sum(weight * each.down if weight > 0 else -weight * each.up for weight, each in mine),
+        up=sum(weight * each.up if weight > 0 else -weight * each.down for weight, each in mine),
+        decides=any(each.decides for _, each in mine),
+    )
+
+
 def bear_arms(
     evidence: Evidence,
     comparison: Comparison,
@@ -80,25 +92,23 @@ def bear_arms(
     *,
     log_ratios: NDArray[np.float64],
     blocks: Sequence[int],
+    after: Sequence[bool] | None = None,
 ) -> Comparison:
     """A contrast that bears what its arms do, and what runs leave for the next one; without an interval where fewer
-    blocks than decide a claim are behind it, or an arm's failures ``decides``. As it is, by older rules.
+    blocks than decide a claim are behind it, or an arm's failures ``decides``.
 
     ``weights``: of the arms' logarithms, which add up to zero. log_ratios : (n,), the contrast in each of ``blocks``.
+    after : (n,), whether the one of two arms ran after the other.
     """
-    if not evidence.rules.bears_alike:
-        return comparison
-    mine = [(weight, borne[arm]) for arm, weight in weights.items() if weight and arm in borne]
-    if comparison.blocks < evidence.rules.fewest_blocks or any(each.decides for _, each in mine):
+    whole = weigh((weight, borne[arm]) for arm, weight in weights.items() if weight and arm in borne)
+    if comparison.blocks < evidence.rules.fewest_blocks or whole.decides:
         return replace(comparison, low=None, high=None)
-    if not any(run.slices for run in evidence.valid):
+    if evidence.rules.bears_carry_over and not any(run.slices for run in evidence.valid):
         before = followed(evidence, weights)
         left = find_carry_over(
             log_ratios,
-            np.zeros(len(blocks), dtype=bool),
+            np.array(after or [False] * len(blocks)),
             np.array([before[block] for block in blocks]),
         )
         comparison = bound_carry_over(comparison, left)
-    down = sum(weight * each.down if weight > 0 else -weight * each.up for weight, each in mine)
-    up = sum(weight * each.up if weight > 0 else -weight * each.down for weight, each in mine)
-    return extend(comparison, down=down, up=up)
+    return extend(comparison, down=whole.down, up=whole.up)
