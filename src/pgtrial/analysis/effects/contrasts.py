@@ -17,13 +17,14 @@ from pgtrial.analysis.effects.estimate import (
     blocks_of,
     compare_when_due,
     followed,
+    loses_more,
     places,
     read_pairs,
 )
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.stats.base import Comparison
-from pgtrial.stats.carry_over import bound_carry_over, find_carry_over
+from pgtrial.stats.carry_over import CarryOver, bound_carry_over, find_carry_over
 from pgtrial.stats.interval import extend
 
 
@@ -31,8 +32,8 @@ from pgtrial.stats.interval import extend
 class Borne:
     """By how much the effect of an arm against the control may be lower, and higher, than its runs show: log ratios.
 
-    Where it ``decides``, so much of one of them failed, or was interrupted, that nothing may be concluded, or nothing
-    is known of it in some block that both have.
+    Where it ``decides``, so much of one of them failed, or was interrupted, or so many of its transactions were lost,
+    that nothing may be concluded, or nothing is known of it in some block that both have.
     """
 
     down: float
@@ -61,12 +62,14 @@ def _find_borne(
         )
         comparison = bear_turns(evidence, values, comparison, arm.name, key[0])
         excess = find_excess(evidence, arm.name)
+        fails = excess is not None and excess.decides
         if excess is not None:
             ratios = [float(y / x) if x > 0 and y > 0 else None for x, y in zip(control, treated, strict=True)]
             comparison = bear_failures_of(evidence, comparison, arm.name, ratios, share=excess.share)
         down, up = comparison.hidden
         is_open = comparison.ratio is None  # then nothing is borne, as nothing is known
-        yield arm.name, Borne(down=down, up=up, decides=is_open or (excess is not None and excess.decides))
+        decides = is_open or fails or loses_more(evidence, values, comparison, arm.name, key)
+        yield arm.name, Borne(down=down, up=up, decides=decides)
 
 
 def bear_arms(
@@ -89,13 +92,18 @@ def bear_arms(
     if comparison.blocks < evidence.rules.fewest_blocks or any(each.decides for _, each in mine):
         return replace(comparison, low=None, high=None)
     if not any(run.slices for run in evidence.valid):
-        before = followed(evidence, weights)
-        left = find_carry_over(
-            log_ratios,
-            np.zeros(len(blocks), dtype=bool),
-            np.array([before[block] for block in blocks]),
-        )
-        comparison = bound_carry_over(comparison, left)
+        comparison = bound_carry_over(comparison, read_own_carry_over(evidence, weights, log_ratios, blocks))
     down = sum(weight * each.down if weight > 0 else -weight * each.up for weight, each in mine)
     up = sum(weight * each.up if weight > 0 else -weight * each.down for weight, each in mine)
     return extend(comparison, down=down, up=up)
+
+
+def read_own_carry_over(
+    evidence: Evidence, weights: Mapping[str, float], logs: NDArray[np.float64], blocks: Sequence[int]
+) -> CarryOver | None:
+    """What runs leave for the next one in a sum of arms' logarithms, each with its weight; (n,), in each of ``blocks``.
+
+    None where the blocks do not tell.
+    """
+    before = followed(evidence, weights)
+    return find_carry_over(logs, np.zeros(len(blocks), dtype=bool), np.array([before[block] for block in blocks]))

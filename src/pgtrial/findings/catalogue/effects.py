@@ -27,6 +27,15 @@ EFFECT_CAVEATS = {
         when="fewer than 6: the interval relies on normally distributed log ratios, and the exact test cannot reach "
         "0.05 with 5",
     ),
+    "at-floor": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "In {count} of {blocks} blocks one of both arms is at the least that is told apart from nothing, and the "
+            "other is above it: the ratio may be any further from 1."
+        ),
+        hint=N_("Look at the values themselves: the floor is too high for how little there is of this metric."),
+        when="of a metric of which more is better, one of both arms had next to nothing; the interval has it",
+    ),
     "zero-variance": Entry(
         severity=Severity.WARNING,
         text=plural(

@@ -91,6 +91,9 @@ VERDICTS = {
             "may still be missing"
         )
     ),
+    "needed.floor": Entry(
+        text=N_("another metric would help, and not more blocks: of this one there is next to nothing in some of them")
+    ),
     "needed.steps": Entry(
         text=N_("none, but latencies that are told in finer steps: each percentile may be off by as much as a step")
     ),
