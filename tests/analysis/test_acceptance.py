@@ -9,7 +9,7 @@ import pytest
 from calibration.trials import TPS, make_run, most, observe, plan_trial, take_blocks
 from pgtrial.analysis.effects.acceptance import judge_acceptance
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import STEP, Values
+from pgtrial.analysis.observations import LOST, STEP, Values
 from pgtrial.experiment_file.cause_tables import AcceptanceTable
 from pgtrial.findings.caveat import caveat
 from pgtrial.findings.questions import Acceptance
@@ -235,20 +235,22 @@ def test_what_an_arm_leaves_for_the_run_of_another_is_its_own() -> None:
     assert met_though_left(experiments=100, rules=RULES[14]) > 80
 
 
-def lose(evidence: Evidence, *, what: str, share: float, p999: float) -> Values:
+def lose(evidence: Evidence, *, what: str, share: float, longer: float = 1.0) -> Values:
+    """With what b lost as the slowest of all, its p99 would be ``longer`` times as long."""
     rng = np.random.default_rng(4)
     found = {}
     for slot in evidence.slots:
         found[slot.number, P99, None, ALL] = float(0.009 * np.exp(SD * rng.standard_normal()))
-        found[slot.number, "pgbench.latency_p999", None, ALL] = float(p999 * np.exp(SD * rng.standard_normal()))
-        found[slot.number, what, None, ALL] = share if slot.arm == "b" else 0.0
+        if slot.arm == "b":
+            found[slot.number, P99 + LOST, None, ALL] = float(np.log(longer))
+            found[slot.number, what, None, ALL] = share
     return found
 
 
 @pytest.mark.parametrize("what", ["pgbench.failures", "pgbench.skipped"])
 def test_an_arm_that_lost_what_may_have_been_slow_does_not_meet_a_latency(what: str) -> None:
     evidence = asking(plan_trial(random.Random(1), blocks=8), {"metric": P99, "at_most": 0.012})
-    values = lose(evidence, what=what, share=0.2, p999=0.011)
+    values = lose(evidence, what=what, share=0.2)
 
     found = judge_acceptance(evidence, values, ())
     of_old = judge_acceptance(replace(evidence, rules=RULES[14]), values, ())
@@ -258,12 +260,13 @@ def test_an_arm_that_lost_what_may_have_been_slow_does_not_meet_a_latency(what: 
     assert {each.verdict for each in of_old} == {Verdict.SUPPORTED}
 
 
-@pytest.mark.parametrize(("p999", "verdict"), [(0.011, Verdict.SUPPORTED), (0.013, Verdict.INCONCLUSIVE)])
-def test_a_few_lost_ones_are_borne_by_the_next_percentile(p999: float, verdict: Verdict) -> None:
-    """Had the 0.5 % been the slowest, the p99 of all would be the p99.5 of the others."""
+@pytest.mark.parametrize(
+    ("longer", "verdict"), [(1.1, Verdict.SUPPORTED), (1.5, Verdict.INCONCLUSIVE), (np.inf, Verdict.INCONCLUSIVE)]
+)
+def test_a_few_lost_ones_are_borne_as_the_slowest(longer: float, verdict: Verdict) -> None:
     evidence = asking(plan_trial(random.Random(1), blocks=8), {"metric": P99, "at_most": 0.012, "arm": "b"})
 
-    (found,) = judge_acceptance(evidence, lose(evidence, what="pgbench.failures", share=0.005, p999=p999), ())
+    (found,) = judge_acceptance(evidence, lose(evidence, what="pgbench.failures", share=0.005, longer=longer), ())
 
     assert found.verdict is verdict
 
@@ -271,7 +274,7 @@ def test_a_few_lost_ones_are_borne_by_the_next_percentile(p999: float, verdict: 
 def test_a_latency_beyond_the_limit_is_so_whatever_was_lost() -> None:
     evidence = asking(plan_trial(random.Random(1), blocks=8), {"metric": P99, "at_most": 0.005, "arm": "b"})
 
-    (found,) = judge_acceptance(evidence, lose(evidence, what="pgbench.failures", share=0.2, p999=0.011), ())
+    (found,) = judge_acceptance(evidence, lose(evidence, what="pgbench.failures", share=0.2), ())
 
     assert found.verdict is Verdict.REFUTED
 

@@ -13,7 +13,7 @@ from pgtrial.analysis.effects.estimate import compare_metric, estimate_effect, e
 from pgtrial.analysis.effects.lost import hides_times
 from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import Values
+from pgtrial.analysis.observations import LOST, Values
 from pgtrial.findings.findings import Effect
 from pgtrial.findings.record import ALL
 from pgtrial.model.rules import RULES
@@ -62,7 +62,7 @@ def test_a_time_of_an_arm_that_lost_more_decides_nothing_for_it(what: str) -> No
         ({"a": 0.02}, 0.7, Decision.BETTER),
         ({"a": 0.02}, 1.4, Decision.INCONCLUSIVE),
         ({"a": 0.02, "b": 0.02}, 0.7, Decision.BETTER),
-        ({"b": 0.0005}, 0.7, Decision.BETTER),  # of a hundredth, a twentieth
+        ({"a": 0.02, "b": 0.0205}, 0.7, Decision.BETTER),  # of a hundredth, a twentieth
     ],
 )
 def test_what_was_lost_matters_where_it_may_turn_the_effect(
@@ -71,6 +71,33 @@ def test_what_was_lost_matters_where_it_may_turn_the_effect(
     evidence = plan_trial(random.Random(1), blocks=8)
 
     assert effect_of_b(evidence, measure(evidence, lost, slower=slower)).decision is decision
+
+
+@pytest.mark.parametrize(("reach", "decision"), [(0.05, Decision.BETTER), (0.4, Decision.INCONCLUSIVE)])
+def test_few_lost_ones_are_in_the_interval(reach: float, decision: Decision) -> None:
+    """Had they been the slowest, the p99 of b would be longer by so much."""
+    evidence = plan_trial(random.Random(1), blocks=8)
+    values = measure(evidence, {"b": 0.005})
+    known = effect_of_b(evidence, values)
+    lost: Values = {(run.id, P99 + LOST, None, ALL): reach for run in evidence.runs_of("b")}
+
+    found = effect_of_b(evidence, values | lost)
+
+    assert (found.decision, found.fails_more) == (decision, False)
+    assert (found.hidden_below, found.hidden_above) == (0.0, pytest.approx(reach))
+    assert known.high is not None
+    assert found.high == pytest.approx(known.high * math.exp(reach))
+    assert find_borne(evidence, values | lost, (P99, None, ALL))["b"].up == pytest.approx(reach)
+
+
+def test_fewer_failures_are_asked_for_and_not_more_blocks() -> None:
+    evidence = plan_trial(random.Random(1), blocks=8, metric=P99, expect="better", margin=0.03)
+    lost: Values = {(run.id, P99 + LOST, None, ALL): 0.4 for run in evidence.runs_of("b")}
+    primary = estimate_primary(evidence, measure(evidence, {"b": 0.005}) | lost)
+
+    _, needed = judge_hypothesis(evidence, primary, ())
+
+    assert (needed.blocks, needed.text.code) == (None, "needed.failures")
 
 
 def test_older_rules_do_not_ask_what_was_lost() -> None:
@@ -87,14 +114,14 @@ def of_rules(evidence: Evidence, version: int) -> Evidence:
 @pytest.mark.parametrize(
     ("metric", "few", "many"),
     [
-        ("pgbench.latency_p50", 0.009, 0.011),
-        ("pgbench.latency_p95", 0.004, 0.006),
-        (P99, 0.0009, 0.0011),
-        ("pgbench.latency_p999", 0.00009, 0.00011),
+        ("pgbench.latency_p50", 0.49, 0.51),
+        ("pgbench.latency_p95", 0.049, 0.051),
+        (P99, 0.0099, 0.0101),
+        ("pgbench.latency_p999", 0.00099, 0.00101),
         ("pgbench.latency_mean", 0.0009, 0.0011),
     ],
 )
-def test_a_percentile_of_fewer_slow_ones_is_moved_by_fewer_lost_ones(metric: str, few: float, many: float) -> None:
+def test_nothing_bounds_a_percentile_where_more_is_lost_than_is_slower(metric: str, few: float, many: float) -> None:
     evidence = plan_trial(random.Random(1))
 
     hides = [

@@ -28,7 +28,7 @@ class Acceptance(Record):
     failed: int  # attempts of the arm that failed: with one it is not enough
     missing: int = 0  # valid runs without a value, as no transaction ended in them: likewise
     interrupted: int = 0  # attempts of the arm that were cut off; the interval bears them
-    lost: float = 0.0  # share of its transactions that failed or were skipped, where its time may be short for that
+    lost: float = 0.0  # of a time: share of its transactions that failed or were skipped; the interval bears them
     verdict: Verdict
 
 

@@ -1,5 +1,6 @@
 """Is an arm enough? Its own values against a fixed limit, which no other arm has a part in."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -8,10 +9,10 @@ from numpy.typing import NDArray
 
 from pgtrial.analysis.effects.attempts import count_failed, count_interrupted
 from pgtrial.analysis.effects.contrasts import read_own_carry_over
-from pgtrial.analysis.effects.estimate import compare_when_due, read_step, value_of
+from pgtrial.analysis.effects.estimate import compare_when_due, read_reach, value_of
 from pgtrial.analysis.effects.lost import Key, hides_times, lost_share
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import Values
+from pgtrial.analysis.observations import LOST, STEP, Values
 from pgtrial.experiment_file.cause_tables import AcceptanceTable
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.questions import Acceptance
@@ -24,6 +25,7 @@ from pgtrial.stats.base import Comparison
 from pgtrial.stats.carry_over import bound_carry_over
 from pgtrial.stats.equivalence import judge
 from pgtrial.stats.failures import bound_failures, interrupted_share
+from pgtrial.stats.interval import extend
 from pgtrial.stats.quantiles import median_interval
 from pgtrial.stats.steps import bound_steps
 
@@ -36,8 +38,8 @@ def judge_acceptance(evidence: Evidence, values: Values, caveats: Sequence[Cavea
     A block's value by the limit is a ratio like that of an arm by its control, with a control that does not vary, so
     the same t interval over blocks holds for it, and the same rules say when one is due. Nothing cancels: what is slow
     in a block counts in full. Runs that were interrupted, and what runs leave for the next one, are borne as by
-    effects. An arm of which a run failed, or has no value because no transaction ended in it, is never enough; nor are
-    times of one that lost transactions, unless they would be with the lost ones as the slowest.
+    effects, and what was lost as if it had been the slowest. An arm of which a run failed, or has no value because no
+    transaction ended in it, is never enough, nor is a time that what was lost leaves without a bound.
     """
     asked = [
         (wanted, *place) for wanted in evidence.experiment.acceptance for place in _places(evidence, values, wanted)
@@ -72,13 +74,8 @@ def _judge(
     key, observable = (wanted.metric, scenario, level), find_observable(wanted.metric)
     held = _hold(evidence, values, wanted, arm=arm, key=key, comparisons=comparisons)
     failed = count_failed(evidence, arm)
-    lost = lost_share(evidence, values, arm, key) if hides_times(evidence, values, arm, None, key) else 0.0
-    may_be_enough = not failed and not held.missing
-    if may_be_enough and lost and held.verdict is Verdict.SUPPORTED:
-        longer = _longer_percentile(evidence, wanted.metric, lost=lost)
-        may_be_enough = longer is not None and Verdict.SUPPORTED is (
-            _hold(evidence, values, wanted, arm=arm, key=(longer, *key[1:]), comparisons=comparisons).verdict
-        )
+    is_hidden = hides_times(evidence, values, arm, None, key)
+    may_be_enough = not failed and not held.missing and not is_hidden
     verdict = held.verdict if may_be_enough or held.verdict is not Verdict.SUPPORTED else Verdict.INCONCLUSIVE
     return Acceptance(
         arm=arm,
@@ -93,7 +90,7 @@ def _judge(
         failed=failed,
         missing=held.missing,
         interrupted=_count_interrupted(evidence, arm),
-        lost=lost,
+        lost=lost_share(evidence, values, arm, key) if key[0] in evidence.load.times else 0.0,
         verdict=Verdict.INVALID if is_invalid else verdict,
     )
 
@@ -127,10 +124,12 @@ def _hold(
     blocks = [run.slot.block for run in runs]
     limit = np.full(reached.shape, wanted.limit.value)
     comparison = compare_when_due(evidence, limit, reached, comparisons=comparisons, after=None, blocks=blocks)
-    comparison = bound_steps(comparison, (reached,), reach=read_step(values, [run.id for run in runs], key))
+    comparison = bound_steps(comparison, (reached,), reach=read_reach(values, runs, key, STEP))
     if rules.bears_alike:
         share = interrupted_share(_count_interrupted(evidence, arm), comparison.blocks)
         logs = np.log(reached / wanted.limit.value)
+        lost = read_reach(values, runs, key, LOST)
+        comparison = extend(comparison, down=0.0, up=lost if math.isfinite(lost) else 0.0)
         comparison = bound_carry_over(comparison, read_own_carry_over(evidence, {arm: 1.0}, logs, blocks))
         comparison = bound_failures(comparison, logs[np.isfinite(logs)], share=share)
     return _Held(
@@ -171,15 +170,6 @@ def _hold_median(
             verdict = Verdict.SUPPORTED
     value = Estimate(value=middle, low=interval.low, high=interval.high)
     return _Held(value=value, blocks=known.size, missing=missing, verdict=verdict)
-
-
-def _longer_percentile(evidence: Evidence, metric: str, *, lost: float) -> str | None:
-    """The percentile of those that ended well that is no shorter than the asked one of all, had all that were lost been
-    the slowest; None where there is none.
-    """
-    known = {each.name: q for each, q in evidence.load.quantiles}
-    asked = known.get(metric)
-    return None if asked is None else next((name for name, q in known.items() if q * (1 - lost) >= asked), None)
 
 
 def _count_interrupted(evidence: Evidence, arm: str) -> int:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pgtrial.analysis.effects.attempts import find_excess
 from pgtrial.analysis.effects.estimate import (
     bear_failures_of,
+    bear_lost,
     bear_turns,
     blocks_of,
     compare_when_due,
@@ -60,6 +61,7 @@ def _find_borne(
             after=places(evidence, pairs),
             blocks=blocks_of(pairs),
         )
+        comparison = bear_lost(evidence, values, comparison, arm.name, key)
         comparison = bear_turns(evidence, values, comparison, arm.name, key[0])
         excess = find_excess(evidence, arm.name)
         fails = excess is not None and excess.decides

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from pgtrial.analysis.effects.attempts import find_excess
 from pgtrial.analysis.effects.claim import Claim, claims_of
-from pgtrial.analysis.effects.lost import hides_times
+from pgtrial.analysis.effects.lost import Key, hides_times
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import STEP, Values
+from pgtrial.analysis.observations import LOST, STEP, Values
 from pgtrial.analysis.slices import told_by
 from pgtrial.findings.caveat import caveat
 from pgtrial.findings.findings import Effect, SingleRuns
@@ -195,10 +195,10 @@ def loses_more(
     values: Values,
     comparison: Comparison,
     arm: str,
-    key: tuple[str, str | None, int | str],
+    key: Key,
 ) -> bool:
-    """Whether the arm or the control lost so many more transactions that its time may be short for that alone, and is
-    not seen to be the longer one anyway, by more than the margin.
+    """Whether the arm or the control lost so many more transactions that nothing bounds its time, and is not seen to be
+    the longer one anyway, by more than the margin.
     """
     control = "" if evidence.control is None else evidence.control.name
     least, most = evidence.rules.bounds(_margin(evidence, *key[:2]))
@@ -253,9 +253,10 @@ def compare_metric(
     left = read_carry_over(evidence, arm, control, treated)
     comparison = bound_carry_over(comparison, left, at_most=evidence.rules.bears_all_that_is_left)
     sides = tuple(zip(*evidence.pairs(arm), strict=True))
-    reach = max((read_step(values, [run.id for run in runs], key) for runs in sides), default=0.0)
+    reach = max((read_reach(values, runs, key, STEP) for runs in sides), default=0.0)
     comparison = bound_steps(comparison, (control, treated), reach=reach)
     comparison = bear_floor(evidence, comparison, control, treated, metric=key[0])
+    comparison = bear_lost(evidence, values, comparison, arm, key)
     return bear_turns(evidence, values, comparison, arm, key[0])
 
 
@@ -290,12 +291,21 @@ def bear_turns(evidence: Evidence, values: Values, comparison: Comparison, arm: 
     return comparison
 
 
-def read_step(values: Values, runs: Sequence[int], key: tuple[str, str | None, int | str]) -> float:
-    """Log ratio by which what ``key`` names may be off in these runs because latencies were told in steps; 0.0 where
-    steps do not matter.
+def bear_lost(evidence: Evidence, values: Values, comparison: Comparison, arm: str, key: Key) -> Comparison:
+    """The comparison with an interval that holds if what the arm lost more than the control, or less, would have been
+    the slowest of all; as it is where that has no bound, of which ``loses_more`` tells.
     """
+    control, treated = (read_reach(values, runs, key, LOST) for runs in zip(*evidence.pairs(arm), strict=True))
+    more = treated - control
+    if not math.isfinite(more) or more == 0:
+        return comparison
+    return extend(replace(comparison, lost=abs(more)), down=max(0.0, -more), up=max(0.0, more))
+
+
+def read_reach(values: Values, runs: Sequence[RunRow], key: Key, what: str) -> float:
+    """Log ratio by which what ``key`` names may be off in these runs, for STEP or LOST; 0.0 where it is not."""
     metric, scenario, level = key
-    found = [values.get((run, metric + STEP, scenario, level), 0.0) for run in runs]
+    found = [values.get((run.id, metric + what, scenario, level), 0.0) for run in runs]
     return sum(found) / len(found) if found else 0.0
 
 

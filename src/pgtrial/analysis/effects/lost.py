@@ -1,12 +1,13 @@
 """Transactions that failed or were never begun: times are those of the others, and an arm may lose its slow ones."""
 
+import math
+
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import Values
+from pgtrial.analysis.observations import LOST, Values
 from pgtrial.model.metrics import FAILURES, SKIPPED
 
-_ALLOWED = 0.1  # of the transactions that are slower than a percentile
-_MOST_ALLOWED = 0.01  # of all transactions
-_ALLOWED_OF_MEAN = 0.001
+_ALLOWED = 0.1  # more of the transactions that are slower than a percentile
+_ALLOWED_OF_MEAN = 0.001  # of all transactions
 
 Key = tuple[str, str | None, int | str]  # metric, scenario and load level
 
@@ -27,15 +28,20 @@ def lost_share(evidence: Evidence, values: Values, arm: str, key: Key) -> float:
 
 
 def hides_times(evidence: Evidence, values: Values, arm: str, other: str | None, key: Key) -> bool:
-    """Whether the time that ``key`` names may be short because of what an arm lost more than ``other``, or lost at all:
-    so much that, had these transactions been the slowest, the time would be another.
+    """Whether nothing bounds the time that ``key`` names because of what an arm lost, if that would have been slow; and
+    it lost more than ``other``, or lost at all.
 
-    A percentile allows for a tenth of the transactions that are slower than it, and for 1 % of all at most: a p99 of
-    latencies whose logarithms scatter by 0.7 is then told 2.5 % too short. The mean allows for 0.1 %.
+    A percentile has a bound (``observe_lost``) unless as much was lost as is slower; a tenth of that more than the
+    other is let pass, by which a p99 of latencies whose logarithms scatter by 0.7 is told 2.5 % too short. A mean has
+    none: of it 0.1 % more is let pass.
     """
-    if key[0] not in evidence.load.times:
+    metric, scenario, level = key
+    if metric not in evidence.load.times:
         return False
-    quantile = next((q for metric, q in evidence.load.quantiles if metric.name == key[0]), None)
-    allowed = _ALLOWED_OF_MEAN if quantile is None else min(_MOST_ALLOWED, _ALLOWED * (1 - quantile))
-    more = 0.0 if other is None else lost_share(evidence, values, other, key)
-    return lost_share(evidence, values, arm, key) - more > allowed * (1 + 1e-9)
+    share = lost_share(evidence, values, arm, key)
+    more = share - (0.0 if other is None else lost_share(evidence, values, other, key))
+    slower = next((1 - q for each, q in evidence.load.quantiles if each.name == metric), None)
+    if slower is None:
+        return more > _ALLOWED_OF_MEAN
+    has_bound = share < slower and mean_of(evidence, values, arm, (metric + LOST, scenario, level)) != math.inf
+    return not has_bound and more > _ALLOWED * slower

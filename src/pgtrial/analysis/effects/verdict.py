@@ -247,6 +247,8 @@ def _needed(
     if seen is not estimated.comparison and judge_claim(evidence, seen, better=better, claim=claim)[0] is not verdict:
         if any(one.code == AT_FLOOR for one in estimated.comparison.caveats):
             return Needed(blocks=None, text=message("needed.floor"))
+        if estimated.comparison.lost:
+            return Needed(blocks=None, text=message("needed.failures"))
         if estimated.comparison.step:
             return Needed(blocks=None, text=message("needed.steps"))
         is_between_runs = estimated.comparison.carry_over is not None
