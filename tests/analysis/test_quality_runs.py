@@ -283,7 +283,8 @@ def losing(
     }
     for arm, share in shares.items():
         changed |= {(run, f"pgbench.{kind}", None, ALL): share for run in runs_of(evidence, arm)}
-    return assess(values=changed, experiment=experiment, rules=rules)
+    found: Assessment = assess(values=changed, experiment=experiment, rules=rules)
+    return found
 
 
 @pytest.mark.parametrize(

@@ -30,11 +30,11 @@ EFFECT_CAVEATS = {
     "at-floor": Entry(
         severity=Severity.WARNING,
         text=N_(
-            "In {count} of {blocks} blocks one of both arms is at the least that is told apart from nothing, and the "
-            "other is above it: the ratio may be any further from 1."
+            "In {count} of {blocks} blocks one of the two arms has next to nothing of this, which counts as the least "
+            "that is told apart from nothing: the ratio may lie any further from 1."
         ),
-        hint=N_("Look at the values themselves: the floor is too high for how little there is of this metric."),
-        when="of a metric of which more is better, one of both arms had next to nothing; the interval has it",
+        hint=N_("Look at the values themselves, or compare another metric."),
+        when="of a metric of which more is better, one of the two arms had next to nothing; the interval is open there",
     ),
     "zero-variance": Entry(
         severity=Severity.WARNING,

@@ -92,7 +92,7 @@ VERDICTS = {
         )
     ),
     "needed.floor": Entry(
-        text=N_("another metric would help, and not more blocks: of this one there is next to nothing in some of them")
+        text=N_("another metric would help, and not more blocks: in some of them there is next to nothing of this one")
     ),
     "needed.steps": Entry(
         text=N_("none, but latencies that are told in finer steps: each percentile may be off by as much as a step")
