@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.effects.contrasts import Borne, bear_arms, find_borne
-from pgtrial.analysis.effects.estimate import compare_when_due, read_step, value_of
+from pgtrial.analysis.effects.estimate import compare_when_due, read_reach, value_of
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import Values
+from pgtrial.analysis.observations import STEP, Values
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.questions import Curve, Factors, Interaction, LevelPoint, MainEffect
 from pgtrial.findings.record import ALL, Estimate
@@ -42,7 +42,7 @@ _FEWEST_LEVELS = 3  # of a curve
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measured:
     """Logarithms of the metric in each arm, (blocks,), of ``blocks``, and by how much one may be off: see
-    ``read_step``. ``lost``: blocks of which an arm came down to nothing, so that those that are left were chosen.
+    ``read_reach``. ``lost``: blocks of which an arm came down to nothing, so that those that are left were chosen.
     """
 
     arms: Mapping[_Place, str]
@@ -134,7 +134,7 @@ def _read(
     if not blocks:
         return None
     logs = {place: np.log([by_arm[arm][block] for block in blocks]) for place, arm in arms.items()}
-    reach = max(read_step(values, [run.id for run in evidence.runs_of(arm)], key) for arm in arms.values())
+    reach = max(read_reach(values, evidence.runs_of(arm), key, STEP) for arm in arms.values())
     return _Measured(
         arms=arms,
         logs=logs,

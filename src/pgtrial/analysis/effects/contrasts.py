@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from pgtrial.analysis.effects.attempts import find_excess
 from pgtrial.analysis.effects.estimate import (
     bear_failures_of,
+    bear_lost,
     bear_turns,
     blocks_of,
     compare_when_due,
     followed,
+    loses_more,
     places,
     read_pairs,
 )
@@ -24,7 +26,7 @@ from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.findings.caveat import is_untold
 from pgtrial.stats.base import Comparison
-from pgtrial.stats.carry_over import bound_carry_over, find_carry_over
+from pgtrial.stats.carry_over import CarryOver, bound_carry_over, find_carry_over
 from pgtrial.stats.interval import extend
 
 
@@ -32,8 +34,9 @@ from pgtrial.stats.interval import extend
 class Borne:
     """By how much the effect of an arm against the control may be lower, and higher, than its runs show: log ratios.
 
-    Where it ``decides``, so much of one of them failed, or was interrupted, that nothing may be concluded, or nothing
-    is known of it in some block that both have, or of what comes later than their turns.
+    Where it ``decides``, so much of one of them failed, or was interrupted, or so many of its transactions were lost,
+    that nothing may be concluded, or nothing is known of it in some block that both have, or of what comes later than
+    their turns.
     """
 
     down: float
@@ -62,16 +65,17 @@ def _find_borne(
             after=places(evidence, pairs),
             blocks=blocks_of(pairs),
         )
+        comparison = bear_lost(evidence, values, comparison, arm.name, key)
         comparison = bear_turns(evidence, values, comparison, arm.name, key[0])
         excess = find_excess(evidence, arm.name)
+        fails = excess is not None and excess.decides
         if excess is not None:
             ratios = [float(y / x) if x > 0 and y > 0 else None for x, y in zip(control, treated, strict=True)]
             comparison = bear_failures_of(evidence, comparison, arm.name, ratios, share=excess.share)
         down, up = comparison.hidden
-        is_open = comparison.ratio is None or is_untold(
-            comparison.caveats
-        )  # then nothing is borne, as nothing is known
-        yield arm.name, Borne(down=down, up=up, decides=is_open or (excess is not None and excess.decides))
+        is_open = comparison.ratio is None or is_untold(comparison.caveats)  # nothing is borne, as nothing is known
+        decides = is_open or fails or loses_more(evidence, values, comparison, arm.name, key)
+        yield arm.name, Borne(down=down, up=up, decides=decides)
 
 
 def weigh(parts: Iterable[tuple[float, Borne]]) -> Borne:
@@ -104,11 +108,23 @@ def bear_arms(
     if comparison.blocks < evidence.rules.fewest_blocks or whole.decides:
         return replace(comparison, low=None, high=None)
     if evidence.rules.bears_carry_over and not any(run.slices for run in evidence.valid):
-        before = followed(evidence, weights)
-        left = find_carry_over(
-            log_ratios,
-            np.array(after or [False] * len(blocks)),
-            np.array([before[block] for block in blocks]),
-        )
+        left = read_own_carry_over(evidence, weights, log_ratios, blocks, after)
         comparison = bound_carry_over(comparison, left)
     return extend(comparison, down=whole.down, up=whole.up)
+
+
+def read_own_carry_over(
+    evidence: Evidence,
+    weights: Mapping[str, float],
+    logs: NDArray[np.float64],
+    blocks: Sequence[int],
+    after: Sequence[bool] | None = None,
+) -> CarryOver | None:
+    """What runs leave for the next one in a sum of arms' logarithms, each with its weight; (n,), in each of ``blocks``.
+
+    after : (n,), whether the one of two arms ran after the other. None where the blocks do not tell.
+    """
+    before = followed(evidence, weights)
+    return find_carry_over(
+        logs, np.array(after or [False] * len(blocks)), np.array([before[block] for block in blocks])
+    )
