@@ -9,7 +9,7 @@ import pytest
 from calibration.trials import TPS, make_run, most, observe, plan_trial, take_blocks
 from pgtrial.analysis.effects.acceptance import judge_acceptance
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import STEP, Values
+from pgtrial.analysis.observations import LOST, STEP, Values
 from pgtrial.experiment_file.cause_tables import AcceptanceTable
 from pgtrial.findings.caveat import caveat
 from pgtrial.findings.questions import Acceptance
@@ -88,7 +88,7 @@ def test_few_blocks_decide_nothing() -> None:
 
 def test_while_blocks_are_to_come_the_interval_is_wider() -> None:
     whole = asking(plan_trial(random.Random(1), blocks=8), {"at_least": 1000, "arm": "a"})
-    values = measure(whole, 1, a=1030, b=1000)
+    values = measure(whole, 2, a=1030, b=1000)
     (early,) = judge_acceptance(take_blocks(whole, 7), values, ())
     (late,) = judge_acceptance(whole, values, ())
 
@@ -212,3 +212,107 @@ def test_one_interruption_leaves_clear_requirements_decided() -> None:
 
     assert (only(found, "a").verdict, only(found, "b").verdict) == (Verdict.SUPPORTED, Verdict.REFUTED)
     assert only(found, stopped.slot.arm).interrupted == 1
+
+
+def met_though_left(*, experiments: int, rules: Rules) -> int:
+    """How often b meets 10.7 ms if each of its runs leaves 10 % of latency to whichever comes next, in use to itself:
+    11 ms.
+    """
+    seeds, rng, met = random.Random(3), np.random.default_rng(1), 0
+    for _ in range(experiments):
+        evidence = asking(plan_trial(seeds, blocks=12), {"metric": P99, "at_most": 0.0107, "arm": "b"})
+        before = ["", *(slot.arm for slot in evidence.slots)]
+        values: Values = {
+            (slot.number, P99, None, ALL): 0.01 * float(np.exp(0.01 * rng.standard_normal() + 0.095 * (last == "b")))
+            for slot, last in zip(evidence.slots, before, strict=False)
+        }
+        met += judge_acceptance(replace(evidence, rules=rules), values, ())[0].verdict is Verdict.SUPPORTED
+    return met
+
+
+def test_what_an_arm_leaves_for_the_run_of_another_is_its_own() -> None:
+    assert met_though_left(experiments=100, rules=CURRENT) <= most(100, 0.025)
+    assert met_though_left(experiments=100, rules=RULES[14]) > 80
+
+
+def lose(evidence: Evidence, *, what: str, share: float, longer: float = 1.0) -> Values:
+    """With what b lost as the slowest of all, its p99 would be ``longer`` times as long."""
+    rng = np.random.default_rng(4)
+    found: dict[tuple[int, str, str | None, int | str], float] = {}
+    for slot in evidence.slots:
+        found[slot.number, P99, None, ALL] = float(0.009 * np.exp(SD * rng.standard_normal()))
+        if slot.arm == "b":
+            found[slot.number, P99 + LOST, None, ALL] = float(np.log(longer))
+            found[slot.number, what, None, ALL] = share
+    return found
+
+
+@pytest.mark.parametrize("what", ["pgbench.failures", "pgbench.skipped"])
+def test_an_arm_that_lost_what_may_have_been_slow_does_not_meet_a_latency(what: str) -> None:
+    evidence = asking(plan_trial(random.Random(1), blocks=8), {"metric": P99, "at_most": 0.012})
+    values = lose(evidence, what=what, share=0.2)
+
+    found = judge_acceptance(evidence, values, ())
+    of_old = judge_acceptance(replace(evidence, rules=RULES[14]), values, ())
+
+    assert (only(found, "a").verdict, only(found, "a").lost) == (Verdict.SUPPORTED, 0.0)
+    assert only(found, "b").verdict is Verdict.INCONCLUSIVE
+    assert only(found, "b").lost == pytest.approx(0.2)
+    assert {each.verdict for each in of_old} == {Verdict.SUPPORTED}
+
+
+@pytest.mark.parametrize(
+    ("longer", "verdict"), [(1.1, Verdict.SUPPORTED), (1.5, Verdict.INCONCLUSIVE), (np.inf, Verdict.INCONCLUSIVE)]
+)
+def test_a_few_lost_ones_are_borne_as_the_slowest(longer: float, verdict: Verdict) -> None:
+    evidence = asking(plan_trial(random.Random(1), blocks=8), {"metric": P99, "at_most": 0.012, "arm": "b"})
+
+    (found,) = judge_acceptance(evidence, lose(evidence, what="pgbench.failures", share=0.005, longer=longer), ())
+
+    assert found.verdict is verdict
+
+
+def test_a_latency_beyond_the_limit_is_so_whatever_was_lost() -> None:
+    evidence = asking(plan_trial(random.Random(1), blocks=8), {"metric": P99, "at_most": 0.005, "arm": "b"})
+
+    (found,) = judge_acceptance(evidence, lose(evidence, what="pgbench.failures", share=0.2), ())
+
+    assert found.verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("metric", "reached", "limit", "verdict"),
+    [
+        ("stability.lowest", [*[0.0] * 10, 1.1, 1.2], {"at_least": 0.5}, Verdict.REFUTED),
+        ("stability.lowest", [0.0, *[1.1, 1.2] * 5, 1.1], {"at_least": 0.5}, Verdict.INCONCLUSIVE),
+        ("stability.lowest", [*[0.4, 0.5] * 6], {"at_least": 0.3}, Verdict.SUPPORTED),
+        ("stability.stalled", [*[0.0] * 10, 0.0011, 0.0015], {"at_most": "0.05%"}, Verdict.SUPPORTED),
+        ("stability.stalled", [0.0, *[0.0011, 0.0015] * 5, 0.0011], {"at_most": "0.05%"}, Verdict.REFUTED),
+        ("stability.recovery", [*[0.2] * 10, 1.1, 1.2], {"at_most": "500ms"}, Verdict.SUPPORTED),
+        ("stability.recovery", [*[0.0] * 10, 100.0, 120.0], {"at_most": "5s"}, Verdict.INCONCLUSIVE),
+        ("pgbench.failures", [0.0] * 12, {"at_most": 0.001}, Verdict.SUPPORTED),
+        ("pgbench.failures", [*[0.0] * 7, *[0.002] * 5], {"at_most": 0.001}, Verdict.INCONCLUSIVE),
+        ("cost.temp_bytes", [0.0] * 12, {"at_most": 1000}, Verdict.SUPPORTED),
+    ],
+)
+def test_what_was_measured_is_held_against_the_limit_and_no_floor(
+    metric: str, reached: list[float], limit: dict[str, object], verdict: Verdict
+) -> None:
+    evidence = asking(plan_trial(random.Random(1), blocks=12), {"metric": metric, "arm": "b"} | limit)
+    values: Values = {(slot.number, metric, None, ALL): reached[slot.block - 1] for slot in evidence.slots}
+
+    (found,) = judge_acceptance(evidence, values, ())
+
+    assert found.verdict is verdict
+    assert found.value is not None
+    assert min(reached) <= found.value.value <= max(reached)
+
+
+def test_zeros_decide_nothing_beside_interruptions_or_before_the_last_block() -> None:
+    whole = asking(plan_trial(random.Random(1), blocks=12), {"metric": "pgbench.failures", "at_most": 0.1, "arm": "b"})
+    values: Values = {(slot.number, "pgbench.failures", None, ALL): 0.0 for slot in whole.slots}
+    stopped = make_run(next(slot for slot in whole.slots if slot.arm == "b"), number=99, state=RunState.INTERRUPTED)
+
+    for evidence in (take_blocks(whole, 11), replace(whole, runs=(*whole.runs, stopped))):
+        (found,) = judge_acceptance(evidence, values, ())
+        assert found.verdict is Verdict.INCONCLUSIVE

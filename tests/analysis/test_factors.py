@@ -20,6 +20,7 @@ from pgtrial.findings.questions import Factors
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.rules import CURRENT, RULES
 from pgtrial.model.run import RunRow, RunState
+from pgtrial.stats.interval import t_quantile
 
 BLOCKS = 8
 
@@ -143,6 +144,28 @@ def test_one_contrast_in_twenty_experiments_is_a_false_alarm_at_most(evidence: E
         alarms += asserts(found)
 
     assert alarms / number < 0.05 + 4 * (0.05 * 0.95 / number) ** 0.5
+
+
+def test_the_slope_and_pairs_of_levels_hold_together_with_the_effects() -> None:
+    """Three levels: two effects against the base, the third pair, and the slope."""
+    text = TWO.replace("[0, 10]", "[1, 2, 4]").replace(
+        '[factors.b]\nsetting = "work_mem"\nlevels = ["4MB", "8MB"]\n', ""
+    )
+    experiment = Experiment.model_validate(tomllib.loads(text.format(metric=TPS, blocks=12)))
+    evidence = draw(evidence_of(experiment), 3)
+    noise = np.random.default_rng(1)
+    values: Values = {(run.id, TPS, None, "all"): float(np.exp(noise.normal(7, SD))) for run in evidence.valid}
+    found, before = (describe(replace(evidence, rules=RULES[rules]), values) for rules in (15, 14))
+    speeds = np.log([[values[run.id, TPS, None, "all"] for run in evidence.runs_of(f"a={n}")] for n in (1, 2, 4)])
+    slopes = (speeds[2] - speeds[0]) / 2
+
+    for each, members in ((found, 4), (before, 1)):
+        (curve,) = each.curves
+        half = t_quantile(1 - 0.025 / members, 11) * slopes.std(ddof=1) / np.sqrt(12)
+        assert curve.per_doubling is not None
+        assert (curve.per_doubling.low, curve.per_doubling.high) == pytest.approx(
+            (np.exp(slopes.mean() - half), np.exp(slopes.mean() + half))
+        )
 
 
 @pytest.mark.parametrize(

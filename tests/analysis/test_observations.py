@@ -2,15 +2,17 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.observations import Values, index_values, observe_runs
+from pgtrial.analysis.observations import LOST, Values, index_values, observe_lost, observe_runs
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.reduction import Reduction, Totals
 from pgtrial.findings.record import ALL
 from pgtrial.model.rules import RULES
 from pgtrial.model.run import PhaseName
+from pgtrial.stats.quantiles import histogram_quantile
 
 
 def observe(evidence: Evidence, reduction: Reduction) -> Values:
@@ -120,6 +122,37 @@ def test_shares_are_counted_as_pgbench_counts_them(mix: Evidence, mixed: Reducti
     assert values[1, "pgbench.late", None, 0] == pytest.approx(8 / 80)
     assert values[1, "pgbench.failures", None, ALL] == pytest.approx(5 / 200)
     assert values[1, "pgbench.late", None, ALL] == pytest.approx(8 / 180)
+
+
+@pytest.mark.parametrize(("failed", "skipped"), [(3, 0), (2, 5), (0, 9)])
+def test_what_was_lost_is_told_as_the_slowest_of_all(
+    evidence: Evidence, reduction: Reduction, failed: int, skipped: int
+) -> None:
+    cell = (1, 0, None)
+    lost = {**reduction.totals, cell: replace(reduction.totals[cell], failed=failed, skipped=skipped)}
+    changed, histogram = replace(reduction, totals=lost), reduction.histograms[cell]
+    observed = observe_runs(evidence, changed)
+    values = index_values((*observed, *observe_lost(evidence, changed, observed)))
+    buckets = np.append(histogram.buckets, histogram.buckets.max() + 1000)
+    counts = np.append(histogram.counts, failed + skipped)
+
+    for metric, q in evidence.load.quantiles:
+        found = values[1, metric.name + LOST, None, 0]
+        if failed + skipped < (1 - q) * counts.sum():
+            longer = histogram_quantile(buckets, counts, q)
+            assert longer is not None
+            assert values[1, metric.name, None, 0] * math.exp(found) == pytest.approx(longer, rel=0.02)
+        else:
+            assert found == math.inf
+        assert values[1, metric.name + LOST, None, ALL] == found
+        assert (2, metric.name + LOST, None, 0) not in values
+
+
+def test_by_older_rules_it_is_not_told(evidence: Evidence, reduction: Reduction) -> None:
+    lost = {cell: replace(found, failed=3) for cell, found in reduction.totals.items()}
+    changed, older = replace(reduction, totals=lost), replace(evidence, rules=RULES[14])
+
+    assert observe_lost(older, changed, observe_runs(older, changed)) == []
 
 
 def test_late_and_skipped_exist_only_where_they_were_asked_for(values: Values) -> None:

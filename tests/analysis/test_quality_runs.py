@@ -9,10 +9,12 @@ from pgtrial.analysis.observations import Values
 from pgtrial.analysis.reduction import Reduction, Stall, Wait
 from pgtrial.analysis.slices import windows
 from pgtrial.analysis.validity import runs
+from pgtrial.analysis.validity.assessment import Assessment
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.record import ALL
 from pgtrial.model.caveat import Severity
 from pgtrial.model.histogram import bucket_value
+from pgtrial.model.rules import CURRENT, RULES, Rules
 
 Assess = Any
 
@@ -248,9 +250,28 @@ def test_transactions_that_were_lost_are_told(
         ("placebo", 1.0, Severity.WARNING),
     ],
 )
-def test_an_arm_that_skips_what_would_take_long_is_not_called_as_fast(  # noqa: PLR0917
-    assess: Assess, evidence: Evidence, values: Values, arm: str, longer: float, severity: Severity
+@pytest.mark.parametrize("kind", ["skipped", "failures"])
+def test_an_arm_that_loses_what_would_take_long_is_not_called_as_fast(  # noqa: PLR0917
+    assess: Assess, evidence: Evidence, values: Values, arm: str, longer: float, severity: Severity, kind: str
 ) -> None:
+    assessment = losing(assess, evidence, values, {arm: 0.2}, kind=kind, longer=longer)
+    (caveat,) = [*runs.check_failures(assessment), *runs.check_open_loop(assessment)]
+
+    code = {"skipped": "skipped-transactions", "failures": "failed-transactions"}[kind]
+    assert (caveat.code, caveat.severity) == (code, severity)
+
+
+def losing(
+    assess: Assess,
+    evidence: Evidence,
+    values: Values,
+    shares: dict[str, float],
+    *,
+    kind: str,
+    longer: float = 1.0,
+    rules: Rules = CURRENT,
+) -> Assessment:
+    """A claim about the p99, of which off is ``longer`` times as long, and arms that lost these shares."""
     time = "pgbench.latency_p99"
     asked = evidence.experiment.hypothesis.model_copy(update={"metric": time, "expect": "not-worse"})
     experiment = evidence.experiment.model_copy(update={"hypothesis": asked})
@@ -260,10 +281,34 @@ def test_an_arm_that_skips_what_would_take_long_is_not_called_as_fast(  # noqa: 
         for by_id in ({run.id: run.slot.arm for run in evidence.valid},)
         for key, value in values.items()
     }
-    changed |= {(run, "pgbench.skipped", None, ALL): 0.2 for run in runs_of(evidence, arm)}
-    (caveat,) = runs.check_open_loop(assess(values=changed, experiment=experiment))
+    for arm, share in shares.items():
+        changed |= {(run, f"pgbench.{kind}", None, ALL): share for run in runs_of(evidence, arm)}
+    found: Assessment = assess(values=changed, experiment=experiment, rules=rules)
+    return found
 
-    assert (caveat.code, caveat.severity) == ("skipped-transactions", severity)
+
+@pytest.mark.parametrize(
+    ("shares", "severity"),
+    [
+        ({"off": 0.012}, Severity.INVALID),
+        ({"off": 0.002}, Severity.WARNING),  # fewer than are slower than the p99: the interval bears them
+        ({"off": 0.012, "on": 0.012}, Severity.WARNING),
+    ],
+)
+def test_failures_leave_no_verdict_where_more_failed_than_is_slower(
+    assess: Assess, evidence: Evidence, values: Values, shares: dict[str, float], severity: Severity
+) -> None:
+    found = list(runs.check_failures(losing(assess, evidence, values, shares, kind="failures")))
+
+    assert {one.severity for one in found} == {severity}
+
+
+def test_by_rules_14_failures_hid_nothing(assess: Assess, evidence: Evidence, values: Values) -> None:
+    failed = losing(assess, evidence, values, {"off": 0.2}, kind="failures", rules=RULES[14])
+    skipped = losing(assess, evidence, values, {"off": 0.2}, kind="skipped", rules=RULES[14])
+
+    assert [one.severity for one in runs.check_failures(failed)] == [Severity.WARNING]
+    assert [one.severity for one in runs.check_open_loop(skipped)] == [Severity.INVALID]
 
 
 def test_throughput_that_the_rate_decides_is_told(assess: Assess, evidence: Evidence) -> None:

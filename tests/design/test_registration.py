@@ -70,6 +70,17 @@ def test_another_requirement_has_another_digest_and_is_another_attempt() -> None
     assert len({digests(text)[1] for text in (EXPERIMENT, asking, more)}) == 1
 
 
+def test_criteria_their_weights_and_directions_are_in_the_digest_and_are_no_other_claim() -> None:
+    speed = '[[criteria]]\nmetric = "pgbench.tps"\n'
+    texts = [EXPERIMENT.replace("[design]", f"{more}\n[design]") for more in (speed, speed + "weight = 5\n", "")]
+    texts.append(texts[0].replace('"pgbench.tps"\n\n[design]', '"pgbench.tps"\nbetter = "lower"\n\n[design]'))
+
+    assert len({digests(text)[0] for text in texts}) == 4
+    assert len({digests(text)[1] for text in texts}) == 1
+    # Folders of older rules have digests without them.
+    assert len({digests(text, rules=14)[0] for text in texts}) == 1
+
+
 def test_names_and_spelling_are_not_in_it() -> None:
     other = EXPERIMENT.replace('name = "commit"', 'name = "other"\ndescription = "x"')
     spelled = EXPERIMENT.replace('duration = "10s"', 'duration = "10000ms"')

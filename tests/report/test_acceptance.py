@@ -66,7 +66,12 @@ def test_a_file_that_asks_nothing_has_no_section(sample: Findings) -> None:
 
 def test_why_it_is_not_decided_is_said(found: Findings) -> None:
     """Runs of an arm that ended no transaction, or were cut off, may be the ones that matter."""
-    row = found.acceptance[1].model_copy(update={"verdict": Verdict.INCONCLUSIVE, "missing": 2, "interrupted": 1})
+    row = found.acceptance[1].model_copy(
+        update={"verdict": Verdict.INCONCLUSIVE, "missing": 2, "interrupted": 1, "lost": 0.02}
+    )
     text = render_text(found.model_copy(update={"acceptance": (row,)}), width=200)
 
-    assert "not decided: 2 runs have no value, 1 run was interrupted" in text.replace("\N{NO-BREAK SPACE}", " ")
+    assert (
+        "not decided: 2 runs have no value, 1 run was interrupted, 2.0 % of the transactions were lost"
+        in text.replace("\N{NO-BREAK SPACE}", " ")
+    )

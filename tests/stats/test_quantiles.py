@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from pgtrial.model.histogram import RELATIVE_ERROR, bucket_bounds, bucket_of
-from pgtrial.stats.quantiles import histogram_quantile, merge
+from pgtrial.stats.quantiles import histogram_quantile, median_interval, merge
 
 latencies = st.lists(st.integers(min_value=1, max_value=10**9), min_size=1, max_size=200)
 
@@ -66,3 +67,24 @@ def test_nothing_has_no_quantile():
 def test_quantile_outside_its_range_is_an_error(q):
     with pytest.raises(ValueError, match="0 <= q <= 1"):
         histogram_quantile([1], [1], q)
+
+
+@pytest.mark.parametrize(("count", "depth"), [(6, 1), (9, 2), (12, 3), (40, 14)])
+def test_the_interval_of_a_median_is_that_of_the_tables(count, depth):
+    """Of 95 %, as in table A-25b of Dixon & Massey, "Introduction to Statistical Analysis" (1969)."""
+    interval = median_interval(np.arange(1.0, count + 1), confidence=0.95)
+
+    assert (interval.low, interval.high) == (depth, count + 1 - depth)
+    assert interval.confidence == pytest.approx(1 - 2 * stats.binom.cdf(depth - 1, count, 0.5))
+    assert interval.confidence >= 0.95
+
+
+def test_five_values_have_no_interval_of_their_median():
+    assert median_interval(np.arange(5.0), confidence=0.95) is None
+
+
+def test_a_median_is_in_its_interval_as_often_as_promised():
+    rng = np.random.default_rng(1)
+    found = [median_interval(rng.pareto(1, 12), confidence=0.95) for _ in range(2000)]
+
+    assert sum(not each.low <= 1 <= each.high for each in found) <= stats.binom.ppf(0.9999, 2000, 0.05)

@@ -30,6 +30,7 @@ from pgtrial.analysis.large import refuse_large
 from pgtrial.analysis.metric_table import compare_metrics
 from pgtrial.analysis.observations import (
     index_values,
+    observe_lost,
     observe_runs,
     observe_steps,
     observe_turns,
@@ -72,7 +73,11 @@ def analyze(folder: Path, *, rules: int | None = None, of_any_size: bool = False
         claimed = {claim.metric.name for claim in claims_of(evidence)}
         observed = observe_runs(evidence, reduction)
         observations = (*observed, *(one for one in sampled if one.metric in claimed))
-        borne = (*observe_turns(evidence, reduction), *observe_steps(evidence, reduction, observed))
+        borne = (
+            *observe_turns(evidence, reduction),
+            *observe_steps(evidence, reduction, observed),
+            *observe_lost(evidence, reduction, observed),
+        )
     values = index_values((*observations, *sampled, *borne))
     with _log_time("estimated the effects"):
         estimated = estimate_effects(evidence, values, scenarios=reported_scenarios(evidence))

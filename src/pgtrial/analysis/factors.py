@@ -3,7 +3,8 @@
 Everything is a contrast of logarithms inside a block, so that it has one number per block, and the intervals come from
 blocks as those of all effects do. A main effect is averaged over the levels of the other factors (Montgomery, Design
 and Analysis of Experiments, ch. 5 and 6): beside an interaction it is the mean of different effects, and the sentence
-says so. The intervals of all contrasts hold together (Bonferroni), and bear what effects do (effects/contrasts.py).
+says so. The intervals of all contrasts, slopes and pairs of levels among them, hold together (Bonferroni), and bear
+what effects do (effects/contrasts.py).
 
 The best level is that with the best mean. Which one really is best is among the levels of which no other one is surely
 better, by intervals of all pairs that hold together (Hsu, Ann. Statist. 9 (1981) 1026-1034, by Bonferroni in place of
@@ -21,9 +22,9 @@ from numpy.typing import NDArray
 
 from pgtrial.analysis.effects.claim import claims_of
 from pgtrial.analysis.effects.contrasts import Borne, bear_arms, find_borne
-from pgtrial.analysis.effects.estimate import compare_when_due, read_step, value_of
+from pgtrial.analysis.effects.estimate import compare_when_due, read_reach, value_of
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import Values
+from pgtrial.analysis.observations import STEP, Values
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.questions import Curve, Factors, Interaction, LevelPoint, MainEffect
 from pgtrial.findings.record import ALL, Estimate
@@ -41,7 +42,7 @@ _FEWEST_LEVELS = 3  # of a curve
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measured:
     """Logarithms of the metric in each arm, (blocks,), of ``blocks``, and by how much one may be off: see
-    ``read_step``. ``lost``: blocks of which an arm came down to nothing, so that those that are left were chosen.
+    ``read_reach``. ``lost``: blocks of which an arm came down to nothing, so that those that are left were chosen.
     """
 
     arms: Mapping[_Place, str]
@@ -70,6 +71,10 @@ def describe_factors(evidence: Evidence, values: Values) -> Factors | None:
     contrasts += sum(
         (len(levels[one]) - 1) * (len(levels[other]) - 1) for one, other in itertools.combinations(names, 2)
     )
+    if evidence.rules.bears_alike:
+        numeric = [len(each) for each in levels.values() if _read_numbers(each) is not None]
+        # The slope, and pairs of levels without the base: those with it are main effects.
+        contrasts += sum(1 + math.comb(count - 1, 2) for count in numeric)
     is_higher = claim.metric.better is not Better.LOWER
     mains = tuple(
         _main(evidence, measured, names, levels, factor=factor, level=level, members=contrasts)
@@ -82,7 +87,7 @@ def describe_factors(evidence: Evidence, values: Values) -> Factors | None:
         for at in itertools.product(*(range(1, len(levels[names[factor]])) for factor in (one, other)))
     )
     curves = (
-        _curve(evidence, measured, name, levels[name], factor=factor, is_higher=is_higher)
+        _curve(evidence, measured, name, levels[name], factor=factor, is_higher=is_higher, members=contrasts)
         for factor, name in enumerate(names)
     )
     return Factors(
@@ -129,14 +134,14 @@ def _read(
     if not blocks:
         return None
     logs = {place: np.log([by_arm[arm][block] for block in blocks]) for place, arm in arms.items()}
-    reach = max(read_step(values, [run.id for run in evidence.runs_of(arm)], key) for arm in arms.values())
+    reach = max(read_reach(values, evidence.runs_of(arm), key, STEP) for arm in arms.values())
     return _Measured(
         arms=arms,
         logs=logs,
         blocks=tuple(blocks),
         lost=len(complete) - len(blocks) if rules.bears_alike else 0,
         reach=reach,
-        borne=find_borne(evidence, values, key),
+        borne=find_borne(evidence, values, key) if rules.bears_alike else {},
     )
 
 
@@ -172,11 +177,12 @@ def _ratio(evidence: Evidence, measured: _Measured, weights: Mapping[_Place, flo
     # As often as a ratio of two arms has what one measurement is off by.
     often = sum(map(abs, weights.values())) / 2
     found = bound_steps(found, arms, reach=measured.reach, weight=often)
-    found = bear_arms(
-        *(evidence, found, {measured.arms[place]: weight for place, weight in weights.items()}, measured.borne),
-        log_ratios=differences,
-        blocks=measured.blocks,
-    )
+    if evidence.rules.bears_alike:
+        found = bear_arms(
+            *(evidence, found, {measured.arms[place]: weight for place, weight in weights.items()}, measured.borne),
+            log_ratios=differences,
+            blocks=measured.blocks,
+        )
     low, high = (None, None) if measured.lost else (found.low, found.high)
     return Estimate(value=math.exp(float(differences.mean())), low=low, high=high)
 
@@ -242,17 +248,18 @@ def _curve(
     *,
     factor: int,
     is_higher: bool,
+    members: int,
 ) -> Curve | None:
     """None of a factor whose levels are no numbers, or too few."""
-    numbers = [read_number(level) for level in levels]
-    known = [number for number in numbers if number is not None]
-    if len(known) < len(numbers) or len(set(known)) < _FEWEST_LEVELS:
+    known = _read_numbers(levels)
+    if known is None:
         return None
     order = sorted(range(len(levels)), key=lambda index: known[index])
     means = [_average(measured, {factor: index}) for index in order]
     heights = [float(mean.mean()) if is_higher else -float(mean.mean()) for mean in means]
     best = max(range(len(order)), key=lambda place: heights[place])
-    pairs = math.comb(len(order), 2)
+    is_together = evidence.rules.bears_alike
+    pairs = members if is_together else math.comb(len(order), 2)
     sign = 1.0 if is_higher else -1.0
 
     def is_beaten(place: int) -> bool:
@@ -271,7 +278,7 @@ def _curve(
         weights: dict[_Place, float] = {}
         for index, weight in zip(order, steps / (steps @ steps), strict=True):
             weights |= _share(measured, {factor: index}, float(weight))
-        slope = _ratio(evidence, measured, weights, members=1)
+        slope = _ratio(evidence, measured, weights, members=members if is_together else 1)
     text = message(
         "factor.best" if len(among) == 1 else "factor.best-among",
         factor=name,
@@ -287,6 +294,12 @@ def _curve(
         per_doubling=slope,
         text=text,
     )
+
+
+def _read_numbers(levels: Sequence[str]) -> list[float] | None:
+    """None where they are no numbers, or too few."""
+    known = [number for number in map(read_number, levels) if number is not None]
+    return known if len(known) == len(levels) and len(set(known)) >= _FEWEST_LEVELS else None
 
 
 def read_number(level: str) -> float | None:

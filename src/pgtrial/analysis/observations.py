@@ -1,7 +1,7 @@
 """Runs -> observations: one number per run, metric, scenario and load level, and over all load levels."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from pgtrial.model.run import RunRow
 from pgtrial.stats.quantiles import histogram_quantile
 from pgtrial.stats.steps import find_step, step_reach
 
-STEP = ".step"  # after a metric's name
+STEP, LOST = ".step", ".lost"  # after a metric's name
 
 # (run's id, metric's name, scenario or None for all, load level's index or "all") to value
 Values = Mapping[tuple[int, str, str | None, int | str], float]
@@ -66,21 +66,51 @@ def observe_steps(evidence: Evidence, reduction: Reduction, observations: tuple[
     for (_, level, scenario), histogram in reduction.histograms.items():
         buckets.setdefault((scenario, level), []).append(histogram.buckets)
     steps = {cell: find_step(np.concatenate(parts)) for cell, parts in buckets.items()}
+
+    def reach(each: Observation) -> float:
+        return step_reach(steps.get((each.scenario, each.load_level), 0.0), each.value)
+
+    return list(_reaches(evidence, observations, STEP, reach))
+
+
+def observe_lost(evidence: Evidence, reduction: Reduction, observations: tuple[Observation, ...]) -> list[Observation]:
+    """By how much percentiles of latency would be longer if what was lost, because it failed or was skipped, had been
+    the slowest of all: log ratios, named by LOST, infinite where more was lost than is slower. Otherwise as
+    ``observe_steps``.
+    """
+    if not evidence.rules.bears_alike:
+        return []
+    quantiles = {metric.name: q for metric, q in evidence.load.quantiles}
+
+    def reach(each: Observation) -> float:
+        cell = (each.run, int(each.load_level), each.scenario)
+        totals, histogram = reduction.totals.get(cell, _NO_TRANSACTIONS), reduction.histograms.get(cell)
+        lost = totals.failed + totals.skipped
+        if not lost or histogram is None:
+            return 0.0
+        place = quantiles[each.metric] * (totals.count + lost) / totals.count
+        longer = histogram_quantile(histogram.buckets, histogram.counts, place) if place < 1 else None
+        return math.inf if longer is None else max(0.0, math.log(longer / each.value))
+
+    return list(_reaches(evidence, observations, LOST, reach))
+
+
+def _reaches(
+    evidence: Evidence, observations: tuple[Observation, ...], name: str, reach: Callable[[Observation], float]
+) -> Iterator[Observation]:
+    """What percentiles may be off by, where that is not 0; over all load levels the mean."""
     quantiles = {metric.name for metric, _ in evidence.load.quantiles}
-    found, over_all = list[Observation](), dict[tuple[int, str, str | None], list[float]]()
+    over_all: dict[tuple[int, str, str | None], list[float]] = {}
     for each in observations:
-        reach = 0.0
-        if each.metric in quantiles and each.load_level != ALL and each.value > 0:
-            reach = step_reach(steps.get((each.scenario, each.load_level), 0.0), each.value)
-        if reach > 0:
-            found.append(each.model_copy(update={"metric": each.metric + STEP, "value": reach}))
-            over_all.setdefault((each.run, each.metric, each.scenario), []).append(reach)
+        if each.metric not in quantiles or each.load_level == ALL or each.value <= 0 or (off := reach(each)) <= 0:
+            continue
+        yield each.model_copy(update={"metric": each.metric + name, "value": off})
+        over_all.setdefault((each.run, each.metric, each.scenario), []).append(off)
     for each in observations:
-        reaches = over_all.get((each.run, each.metric, each.scenario)) if each.load_level == ALL else None
-        if reaches:
-            mean = sum(reaches) / len(evidence.levels)
-            found.append(each.model_copy(update={"metric": each.metric + STEP, "value": mean}))
-    return found
+        found = over_all.get((each.run, each.metric, each.scenario)) if each.load_level == ALL else None
+        if found:
+            mean = sum(found) / len(evidence.levels)
+            yield each.model_copy(update={"metric": each.metric + name, "value": mean})
 
 
 def index_values(observations: tuple[Observation, ...]) -> Values:

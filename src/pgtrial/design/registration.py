@@ -39,7 +39,14 @@ def register(experiment: Experiment, arms: Sequence[Arm], *, rules: int, content
     The same for a file, whatever its spelling, and for the result folder that is made of it. contents : digests of the
     scripts and data by name.
     """
-    rest = _digest({"plan": plan_digest(experiment, arms), "contents": dict(contents)})
+    criteria = [_declared(one) for one in experiment.criteria] if RULES[rules].bears_alike else []
+    rest = _digest(
+        {
+            "plan": plan_digest(experiment, arms),
+            "contents": dict(contents),
+            **({"criteria": criteria} if criteria else {}),
+        }
+    )
     return Registration(digest=digest_with(experiment, rules=rules, rest=rest), rest=rest)
 
 

@@ -121,7 +121,8 @@ class Effect(Record):
     # excess, and what an arm leaves for others or does late.
     hidden_below: float = 0.0
     hidden_above: float = 0.0
-    # It, or the control, failed so much more often, or so many of their runs were interrupted, that nothing is decided.
+    # It, or the control, failed so much more often, or (of a time) lost so many more transactions, or so many of their
+    # runs were interrupted, that nothing is decided.
     fails_more: bool = False
     margin: Margin
     decision: Decision

@@ -11,8 +11,9 @@ from pgtrial.model.verdict import Decision, Verdict
 class Acceptance(Record):
     """One limit, in one arm, at one load level; values are in the metric's base unit.
 
-    ``value`` is the geometric mean of the blocks; its interval holds together with those of all other rows. The verdict
-    is "supported" where the whole interval is on the good side of the limit, "refuted" where it is beyond.
+    ``value`` is the geometric mean of the blocks, or their median where one of them is zero; its interval holds
+    together with those of all other rows. The verdict is "supported" where the whole interval is on the good side of
+    the limit, "refuted" where it is beyond.
     """
 
     arm: str
@@ -27,6 +28,7 @@ class Acceptance(Record):
     failed: int  # attempts of the arm that failed: with one it is not enough
     missing: int = 0  # valid runs without a value, as no transaction ended in them: likewise
     interrupted: int = 0  # attempts of the arm that were cut off; the interval bears them
+    lost: float = 0.0  # of a time: share of its transactions that failed or were skipped; the interval bears them
     verdict: Verdict
 
 

@@ -30,12 +30,14 @@ class Rules:
     ``weighs_lone_failures``: there is no verdict where two attempts of one arm failed and none of the other.
     ``refutes_with_failures``: a metric refutes a claim of several only where it does so at its share of the level with
     failures, too. ``describes_latencies``: what else slices tell, as whether arms turn with their length, is read from
-    latencies where the claim is about one. ``bears_alike``: requirements and factors bear what effects do: runs that
-    lack a value, failures, interruptions, what is left behind, and too few blocks; and of arms that take turns an
-    effect has no interval where slices do not tell of its metric. ``needs_every_value``: there is no effect on a metric
-    that a run which counts has no value of, and what a standstill leaves defined has its value. ``fixes_devices``: what
-    is of a device is of the one that the data are on, as it was known before the load, or else of one and the same for
-    all arms.
+    latencies where the claim is about one. ``bears_alike``: requirements, factors, sentences, recommendations and
+    comparisons of experiments bear what effects do: runs that lack a value, failures, interruptions, what is left
+    behind, and too few blocks; and all of them transactions that were lost, failed ones like skipped ones, and values
+    at a metric's floor. Of arms that take turns an effect has no interval where slices do not tell of its metric.
+    Goals, slopes and curves share the level, and criteria are in the digest. ``needs_every_value``: there is no
+    effect on a metric that a run which counts has no value of, and what a standstill leaves defined has its value.
+    ``fixes_devices``: what is of a device is of the one that the data are on, as it was known before the load, or else
+    of one and the same for all arms.
     """
 
     version: int

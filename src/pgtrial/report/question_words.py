@@ -82,6 +82,7 @@ def _requirement_word(each: Acceptance) -> str:
         (each.failed, ntr("{count} run failed", "{count} runs failed", each.failed)),
         (each.missing, ntr("{count} run has no value", "{count} runs have no value", each.missing)),
         (each.interrupted, ntr("{count} run was interrupted", "{count} runs were interrupted", each.interrupted)),
+        (each.lost, tr("{share} of the transactions were lost", share=format_percent(each.lost))),
     )
     why = ", ".join(text for count, text in reasons if count) if each.verdict is Verdict.INCONCLUSIVE else ""
     return tr("{word}: {why}", word=words[each.verdict], why=why) if why else words[each.verdict]

@@ -29,7 +29,8 @@ class Comparison:
     holds whenever one stops. ``blocks`` counts complete blocks. ``hidden`` is by how much the effect may be lower, and
     higher, because of what is not among them (log ratios, not below zero); ``low`` and ``high`` have it in them.
     ``carry_over`` is by what a run after one of the arm differs from one after the control (log ratio), where that is
-    known. ``step`` is what of ``hidden`` is there because latencies were told in steps (log ratio). ``hosts`` is their
+    known. ``step`` is what of ``hidden`` is there because latencies were told in steps (log ratio), ``lost`` what is
+    because transactions were lost. ``hosts`` is their
     number where they, and not the blocks, are the observations: ``sd_log_ratio`` is then that of a host's mean.
     """
 
@@ -51,6 +52,7 @@ class Comparison:
     is_anytime: bool = False
     hidden: tuple[float, float] = (0.0, 0.0)
     step: float = 0.0
+    lost: float = 0.0
     hosts: int | None = None
     comparisons: int = 1
     caveats: tuple[CaveatFinding, ...] = ()

@@ -204,4 +204,5 @@ def without_hidden(comparison: Comparison) -> Comparison:
         high=ratio_of(math.log(comparison.high) - up),
         hidden=(0.0, 0.0),
         step=0.0,
+        lost=0.0,
     )

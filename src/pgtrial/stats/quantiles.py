@@ -1,12 +1,14 @@
-"""Quantiles from the latency histograms of the result folder."""
+"""Quantiles from the latency histograms of the result folder; the median of a few values, with its interval."""
 
 import math
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import bdtr
 
 from pgtrial.model.histogram import bucket_value, standing_bounds
+from pgtrial.stats.base import Interval
 
 
 def histogram_quantile(buckets: ArrayLike, counts: ArrayLike, q: float) -> float | None:
@@ -57,3 +59,18 @@ def merge(histograms: Iterable[tuple[ArrayLike, ArrayLike]]) -> tuple[NDArray[np
     summed = np.zeros(unique.size, dtype=np.int64)
     np.add.at(summed, where, sizes)
     return unique, summed
+
+
+def median_interval(values: ArrayLike, *, confidence: float) -> Interval | None:
+    """Interval of the median of (n,) independent values, in their unit, whatever they scatter like: from the k-th
+    smallest to the k-th largest of them, with the largest k that the confidence allows. None with too few for any.
+
+    Source: David & Nagaraja, "Order Statistics", 3rd ed. (2003), section 7.1.
+    """
+    ordered = np.sort(np.asarray(values, dtype=np.float64))
+    beyond = 2 * bdtr(np.arange((ordered.size + 1) // 2), ordered.size, 0.5)
+    depth = int(np.count_nonzero(beyond <= 1 - confidence))
+    if depth == 0:
+        return None
+    low, high = float(ordered[depth - 1]), float(ordered[-depth])
+    return Interval(low=low, high=high, confidence=1 - float(beyond[depth - 1]))

@@ -99,7 +99,7 @@ def test_given_arrivals_have_no_curve(several: Evidence, values: Values) -> None
     assert {say(model.reason) for model in models} == {
         "Transactions arrive at given rates, so throughput says nothing about the number of clients."
     }
-    assert find_crossings(open_loop, ()) == ()
+    assert find_crossings(open_loop, values, ()) == ()
 
 
 def test_one_load_level_is_no_curve(evidence: Evidence, values: Values) -> None:
@@ -113,7 +113,7 @@ class TestCrossings:
 
     def test_where_two_arms_change_places_is_found(self, several: Evidence) -> None:
         values = simulate(several, self.curves(at=6), noise=0.005)
-        (crossing,) = find_crossings(several, effects(several, values))
+        (crossing,) = find_crossings(several, values, effects(several, values))
 
         assert (crossing.arm, crossing.control, crossing.below, crossing.above) == ("off", "on", "on", "off")
         assert crossing.clients == pytest.approx(6, rel=0.1)
@@ -121,43 +121,46 @@ class TestCrossings:
 
     def test_a_crossing_in_the_noise_is_not_certain(self, several: Evidence) -> None:
         values = simulate(several, self.curves(at=6), noise=0.15)
-        found = find_crossings(several, effects(several, values))
+        found = find_crossings(several, values, effects(several, values))
 
         assert found
         assert not any(crossing.is_certain for crossing in found)
 
     def test_one_block_makes_no_certain_crossing(self, several: Evidence) -> None:
         one = replace(several, valid=tuple(run for run in several.valid if run.slot.block == 1))
-        (crossing,) = find_crossings(one, effects(one, simulate(one, self.curves(at=6), noise=0.0)))
+        values = simulate(one, self.curves(at=6), noise=0.0)
+        (crossing,) = find_crossings(one, values, effects(one, values))
 
         assert not crossing.is_certain
 
     def test_a_level_that_one_arm_lacks_is_bridged(self, several: Evidence) -> None:
         values = simulate(several, self.curves(at=6), noise=0.005)
         some = {key: value for key, value in values.items() if key[3] != 2}  # 4 clients
-        (crossing,) = find_crossings(several, effects(several, some))
+        (crossing,) = find_crossings(several, some, effects(several, some))
 
         assert crossing.clients == pytest.approx(6, rel=0.1)
 
     def test_an_arm_that_is_faster_below_is_named_there(self, several: Evidence) -> None:
         curves = {"on": lambda n: 1000.0 * n**0.5, "off": lambda n: 1000.0 * n**0.5 * (6 / n) ** 0.2}
-        (crossing,) = find_crossings(several, effects(several, simulate(several, curves, noise=0.005)))
+        values = simulate(several, curves, noise=0.005)
+        (crossing,) = find_crossings(several, values, effects(several, values))
 
         assert (crossing.below, crossing.above) == ("off", "on")
 
     def test_arms_that_never_meet_have_no_crossing(self, several: Evidence) -> None:
         curves = {"on": lambda n: 1000.0 * n**0.5, "off": lambda n: 2000.0 * n**0.5}
 
-        assert find_crossings(several, effects(several, simulate(several, curves, noise=0.005))) == ()
+        values = simulate(several, curves, noise=0.005)
+        assert find_crossings(several, values, effects(several, values)) == ()
 
     def test_without_a_control_there_is_nothing_to_cross(self, several: Evidence) -> None:
         alone = replace(several, arms=tuple(arm for arm in several.arms if arm.name != "on"))
 
-        assert find_crossings(alone, ()) == ()
+        assert find_crossings(alone, {}, ()) == ()
 
     def test_levels_are_put_in_order_of_their_clients(self, several: Evidence) -> None:
         values = simulate(several, self.curves(at=6), noise=0.005)
         turned: Any = replace(several, levels=several.levels[::-1])
-        (crossing,) = find_crossings(turned, effects(several, values))
+        (crossing,) = find_crossings(turned, values, effects(several, values))
 
         assert crossing.clients == pytest.approx(6, rel=0.1)

@@ -1,3 +1,4 @@
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -5,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from calibration.trials import plan_trial
 from pgtrial.analysis.causes.pareto import score_arms
 from pgtrial.analysis.causes.recommend import chosen_criteria
-from pgtrial.analysis.effects.estimate import estimate_effects
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values, index_values
 from pgtrial.analysis.sampled import find_swap_growth, observe_samples
@@ -18,7 +19,7 @@ from pgtrial.findings.causes import ArmScore, Scorecard
 from pgtrial.findings.message import say
 from pgtrial.model.arm import Arm, Role
 from pgtrial.model.metrics import COMPARED, FAILURES
-from pgtrial.model.run import LoadLevel
+from pgtrial.model.run import LoadLevel, RunState
 from pgtrial.stats.interval import t_quantile
 
 Make = Callable[..., Timeline]
@@ -58,13 +59,6 @@ def sampled(evidence: Evidence, timelines: Sequence[Timeline]) -> Values:
     return index_values(observe_samples(evidence, timelines))
 
 
-def score(evidence: Evidence, values: Values, **of_speed: Any) -> Scorecard | None:
-    """The scorecard where the effects on throughput have ``of_speed`` beside what is estimated of them."""
-    estimated = estimate_effects(evidence, values, scenarios=(None,)) if of_speed else ()
-    changed = [replace(one, effect=one.effect.model_copy(update=of_speed)) for one in estimated]
-    return score_arms(evidence, values, changed)
-
-
 def of_arm(card: Scorecard | None, arm: str) -> ArmScore:
     assert card is not None
     return next(each for each in card.arms if each.arm == arm)
@@ -73,7 +67,7 @@ def of_arm(card: Scorecard | None, arm: str) -> ArmScore:
 def test_ratios_are_to_the_control_with_the_intervals_of_all_effects(evidence: Evidence) -> None:
     asked = declare(evidence, {"metric": TPS})
     values = simulate(evidence, {TPS: {"on": 15_154.0, "off": 16_185.0}}, noise=0.02)
-    card = score(asked, values)
+    card = score_arms(asked, values)
 
     pairs = evidence.pairs("off")
     logs = [np.log(values[run.id, TPS, None, "all"] / values[control.id, TPS, None, "all"]) for control, run in pairs]
@@ -105,7 +99,7 @@ def test_percentages_are_of_the_control(evidence: Evidence, before: float, after
         {TPS: {"on": before, "off": after}, P99: {"on": 2.0, "off": 1.0 if after > before else 4.0}},
         noise=1e-5,
     )
-    card = score(asked, values)
+    card = score_arms(asked, values)
 
     assert card is not None
     fast = card.recommendations[0]
@@ -113,14 +107,14 @@ def test_percentages_are_of_the_control(evidence: Evidence, before: float, after
         assert say(fast.text).startswith(f"off: throughput {change} (95 % interval ")
     else:
         assert say(fast.text).startswith("on: no other arm is better than the control. ")
-        turned = score(declare(evidence, {"metric": TPS, "better": "lower"}), values)
+        turned = score_arms(declare(evidence, {"metric": TPS, "better": "lower"}), values)
         assert turned is not None
         assert say(turned.recommendations[0].text).startswith(f"off: throughput {change} (95 % interval ")
 
 
 def test_an_arm_that_another_beats_in_everything_is_not_pareto_optimal(three: Evidence) -> None:
     asked = declare(three, {"metric": TPS}, {"metric": P99})
-    card = score(
+    card = score_arms(
         asked,
         simulate(
             three,
@@ -146,7 +140,7 @@ def test_declared_weights_decide_between_goals(three: Evidence) -> None:
 
     def weighted(tps: float, p99: float) -> str:
         asked = declare(three, {"metric": TPS, "weight": tps}, {"metric": P99, "weight": p99})
-        card = score(asked, values)
+        card = score_arms(asked, values)
         assert card is not None
         (found,) = [each for each in card.recommendations if each.goal == "declared weights"]
         assert of_arm(card, "off").score == pytest.approx((tps * np.log(2) - p99 * np.log(3)) / (tps + p99), abs=0.01)
@@ -158,8 +152,8 @@ def test_declared_weights_decide_between_goals(three: Evidence) -> None:
 
 def test_how_sure_a_recommendation_is_comes_from_the_blocks(evidence: Evidence) -> None:
     asked = declare(evidence, {"metric": TPS})
-    sure = score(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}}))
-    unsure = score(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1002.0}}, noise=0.1, seed=3))
+    sure = score_arms(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}}))
+    unsure = score_arms(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1002.0}}, noise=0.1, seed=3))
 
     assert sure is not None
     assert unsure is not None
@@ -178,13 +172,13 @@ def test_the_same_experiment_gives_the_same_shares(evidence: Evidence) -> None:
     values = simulate(evidence, {TPS: {"on": 1000.0, "off": 1010.0}}, noise=0.05)
     asked = declare(evidence, {"metric": TPS})
 
-    assert score(asked, values) == score(asked, values)
+    assert score_arms(asked, values) == score_arms(asked, values)
 
 
 def test_a_difference_in_the_noise_is_no_trade_off(evidence: Evidence) -> None:
     asked = declare(evidence, {"metric": TPS}, {"metric": P99})
     truth = {TPS: {"on": 1000.0, "off": 1003.0}, P99: {"on": 0.01, "off": 0.0101}}
-    card = score(asked, simulate(evidence, truth, noise=0.1))
+    card = score_arms(asked, simulate(evidence, truth, noise=0.1))
 
     assert card is not None
     assert card.trade_off is None
@@ -192,7 +186,7 @@ def test_a_difference_in_the_noise_is_no_trade_off(evidence: Evidence) -> None:
 
 def test_one_block_cannot_tell_how_sure_it_is(evidence: Evidence) -> None:
     one = replace(evidence, valid=tuple(run for run in evidence.valid if run.slot.block == 1))
-    card = score(declare(one, {"metric": TPS}), simulate(one, {TPS: {"on": 1000.0, "off": 1500.0}}, noise=0))
+    card = score_arms(declare(one, {"metric": TPS}), simulate(one, {TPS: {"on": 1000.0, "off": 1500.0}}, noise=0))
 
     assert card is not None
     assert of_arm(card, "off").best_share is None
@@ -204,7 +198,7 @@ def test_one_block_cannot_tell_how_sure_it_is(evidence: Evidence) -> None:
 def test_fewer_blocks_than_decide_a_claim_make_nothing_sure(evidence: Evidence) -> None:
     three = replace(evidence, valid=tuple(run for run in evidence.valid if run.slot.block <= 3))
     truth = {TPS: {"on": 1000.0, "off": 1500.0}, P99: {"on": 0.01, "off": 0.02}}
-    card = score(declare(three, {"metric": TPS}, {"metric": P99}), simulate(three, truth))
+    card = score_arms(declare(three, {"metric": TPS}, {"metric": P99}), simulate(three, truth))
 
     assert card is not None
     assert not any(each.is_sure for each in card.recommendations)
@@ -215,7 +209,7 @@ def test_fewer_blocks_than_decide_a_claim_make_nothing_sure(evidence: Evidence) 
 
 def test_without_a_declaration_there_is_no_recommendation_for_weights(evidence: Evidence) -> None:
     truth = {TPS: {"on": 1000.0, "off": 1500.0}, P99: {"on": 0.01, "off": 0.01}}
-    card = score(evidence, simulate(evidence, truth))
+    card = score_arms(evidence, simulate(evidence, truth))
 
     assert card is not None
     assert [each.goal for each in card.recommendations] == ["fast", "stable"]
@@ -234,7 +228,7 @@ def test_how_even_throughput_is_comes_from_the_timelines(evidence: Evidence, mak
         if run.slot.arm in spread
     ]
     truth = {TPS: {"on": 1000.0, "off": 1500.0}, P99: {"on": 0.01, "off": 0.01}}
-    card = score(evidence, {**simulate(evidence, truth), **sampled(evidence, timelines)})
+    card = score_arms(evidence, {**simulate(evidence, truth), **sampled(evidence, timelines)})
 
     assert card is not None
     by_goal = {each.goal: each for each in card.recommendations}
@@ -256,7 +250,7 @@ def test_growth_of_swap_is_that_of_the_run_and_little_is_none(evidence: Evidence
         for run in evidence.valid
         if run.slot.arm in grown
     ]
-    card = score(declare(evidence, {"metric": SWAP}), sampled(evidence, timelines))
+    card = score_arms(declare(evidence, {"metric": SWAP}), sampled(evidence, timelines))
 
     (value,) = of_arm(card, "off").values
     assert value.ratio is not None
@@ -273,19 +267,19 @@ def test_growth_of_swap_adds_up_over_the_load_levels(evidence: Evidence, make_ti
         for run in evidence.valid
         for level, growth in enumerate((10e6, 30e6) if run.slot.arm == "off" else (20e6, 0.0))
     ]
-    (value,) = of_arm(score(declare(two, {"metric": SWAP}), sampled(two, timelines)), "off").values
+    (value,) = of_arm(score_arms(declare(two, {"metric": SWAP}), sampled(two, timelines)), "off").values
     incomplete = [each for each in timelines if each.level == 0]
 
     assert value.ratio is not None
     assert value.ratio.value == pytest.approx(2)
-    assert score(declare(two, {"metric": SWAP}), sampled(two, incomplete)) is None
+    assert score_arms(declare(two, {"metric": SWAP}), sampled(two, incomplete)) is None
 
 
 def test_only_blocks_of_all_arms_count(evidence: Evidence) -> None:
     lost = evidence.runs_of("off")[0]
     some = replace(evidence, valid=tuple(run for run in evidence.valid if run.id != lost.id))
     values = simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}})
-    card = score(declare(some, {"metric": TPS}), values)
+    card = score_arms(declare(some, {"metric": TPS}), values)
 
     assert card is not None
     assert "5 blocks cannot tell" in say(card.recommendations[0].text)
@@ -293,7 +287,7 @@ def test_only_blocks_of_all_arms_count(evidence: Evidence) -> None:
 
 def test_a_criterion_that_was_not_measured_has_no_part_in_the_score(evidence: Evidence) -> None:
     asked = declare(evidence, {"metric": TPS}, {"metric": CPU, "weight": 9.0})
-    card = score(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}}, noise=0))
+    card = score_arms(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}}, noise=0))
 
     assert of_arm(card, "off").score == pytest.approx(np.log(1.5))
     assert [value.ratio is None for value in of_arm(card, "off").values] == [False, True]
@@ -303,16 +297,16 @@ def test_there_is_no_scorecard_without_arms_to_compare_or_values(evidence: Evide
     values = simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}})
     alone = replace(evidence, arms=tuple(arm for arm in evidence.arms if arm.role is Role.CONTROL))
 
-    assert score(alone, values) is None
-    assert score(replace(evidence, valid=()), values) is None
-    assert score(evidence, {}) is None
+    assert score_arms(alone, values) is None
+    assert score_arms(replace(evidence, valid=()), values) is None
+    assert score_arms(evidence, {}) is None
 
 
 def test_a_file_may_turn_what_is_better(evidence: Evidence) -> None:
     asked = declare(evidence, {"metric": TPS, "better": "lower"})
 
     assert [each.better for each in chosen_criteria(asked)] == ["lower"]
-    card = score(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}}))
+    card = score_arms(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}}))
     assert of_arm(card, "on").best_share == 1.0
 
 
@@ -321,13 +315,14 @@ def test_every_metric_that_arms_are_compared_by_can_be_a_criterion() -> None:
         assert CRITERIA[metric.name].better is metric.better
 
 
-@pytest.mark.parametrize("of_speed", [{"fails_more": True}, {"hidden_below": 1.0, "hidden_above": 1.0}])
+@pytest.mark.parametrize(("state", "often"), [(RunState.INVALID, 2), (RunState.INTERRUPTED, 3)])
 def test_an_arm_of_which_the_good_runs_are_not_all_is_not_surely_the_best(
-    evidence: Evidence, of_speed: dict[str, Any]
+    evidence: Evidence, state: RunState, often: int
 ) -> None:
     asked = declare(evidence, {"metric": TPS}, {"metric": P99})
     values = simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}, P99: {"on": 0.01, "off": 0.02}})
-    plain, doubtful = score(asked, values), score(asked, values, **of_speed)
+    lost = tuple(replace(asked.runs_of("off")[0], id=1000 + number, state=state) for number in range(often))
+    plain, doubtful = (score_arms(replace(asked, runs=runs), values) for runs in (asked.runs, (*asked.runs, *lost)))
 
     assert plain is not None
     assert doubtful is not None
@@ -338,9 +333,52 @@ def test_an_arm_of_which_the_good_runs_are_not_all_is_not_surely_the_best(
     assert "This is sure" not in say(doubtful.recommendations[0].text)
 
 
+@pytest.mark.parametrize(("left", "is_sure"), [(0.06, False), (0.0, True)])
+def test_what_an_arm_leaves_of_a_criterion_for_the_next_run_is_borne_by_that_criterion(
+    left: float, is_sure: bool
+) -> None:
+    """At a rate throughput tells nothing of it. The p99 of b is 2 % shorter, and that of the run after it longer."""
+    evidence = plan_trial(random.Random(1), blocks=12)
+    rng = np.random.default_rng(2)
+    before = ["", *(slot.arm for slot in evidence.slots[:-1])]
+    values: dict[Any, float] = {
+        (run.id, TPS, None, "all"): float(500 * np.exp(rng.normal(0, 0.001))) for run in evidence.valid
+    }
+    for run, last in zip(evidence.valid, before, strict=True):
+        longer = -0.02 * (run.slot.arm == "b") + left * (last == "b")
+        values[run.id, P99, None, "all"] = float(0.01 * np.exp(rng.normal(longer, 0.005)))
+    card = score_arms(evidence, values)
+
+    assert card is not None
+    stable = next(each for each in card.recommendations if each.goal == "stable")
+    assert (stable.arm, stable.is_sure) == ("b", is_sure)
+
+
+def test_goals_share_the_error_probability(evidence: Evidence) -> None:
+    """What is sure of one goal alone is not of each of three."""
+    rng = np.random.default_rng(4)
+    noise = {run.id: float(rng.normal(0, 0.01)) for run in evidence.valid}
+    speed: dict[Any, float] = {
+        (run.id, TPS, None, "all"): float(np.exp(noise[run.id] + 0.0152 * (run.slot.arm == "off")))
+        for run in evidence.valid
+    }
+    others = simulate(evidence, {P99: {"on": 0.01, "off": 0.01}}, seed=3)
+    alone = score_arms(declare(evidence, {"metric": TPS}), speed)
+    among = score_arms(declare(evidence, {"metric": TPS}, {"metric": P99}), {**speed, **others})
+
+    assert alone is not None
+    assert among is not None
+    assert [(each.goal, each.arm, each.is_sure) for each in alone.recommendations] == [
+        ("fast", "off", True),
+        ("declared weights", "off", True),
+    ]
+    fast, *_ = among.recommendations
+    assert (fast.goal, fast.arm, fast.is_sure) == ("fast", "off", False)
+
+
 def test_nothing_is_surely_the_best_while_blocks_are_still_to_come(evidence: Evidence) -> None:
     asked = replace(declare(evidence, {"metric": TPS}), is_provisional=True)
-    card = score(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}}))
+    card = score_arms(asked, simulate(evidence, {TPS: {"on": 1000.0, "off": 1500.0}}))
 
     assert card is not None
     assert not any(each.is_sure for each in card.recommendations)
@@ -357,7 +395,7 @@ def test_nothing_is_divided_by_a_time_that_was_counted_as_none(
     for run in evidence.valid:
         if run.slot.arm in arms and (everywhere or run.slot.block == 1):
             values[run.id, CPU, None, "all"] = 0.0
-    speed, time = of_arm(score(asked, values), "off").values
+    speed, time = of_arm(score_arms(asked, values), "off").values
     assert speed.ratio is not None
     assert speed.ratio.value == pytest.approx(1.1, rel=0.05)
     if everywhere:
@@ -379,12 +417,12 @@ def test_nobody_is_sure_of_a_criterion_that_some_runs_do_not_have(evidence: Evid
     sure, unsure = (
         next(each for each in card.recommendations if each.goal == "stable")
         for values in (whole, part)
-        if (card := score(asked, values)) is not None
+        if (card := score_arms(asked, values)) is not None
     )
 
     assert (sure.arm, sure.is_sure) == ("off", True)
     assert not unsure.is_sure
     assert "in 1 of 6 blocks a run has no value of it" in say(unsure.text)
-    card = score(asked, part)
+    card = score_arms(asked, part)
     assert [each.best_share for each in (of_arm(card, "on"), of_arm(card, "off"))] == [None, None]
     assert of_arm(card, "off").values[0].rank_share is None

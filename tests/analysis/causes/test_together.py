@@ -4,15 +4,17 @@ import random
 from dataclasses import replace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
-from calibration.trials import plan_trial
+from calibration.trials import make_run, plan_trial
 from pgtrial.analysis.causes import limit_contrast
 from pgtrial.analysis.causes.limit_contrast import tell_apart
 from pgtrial.analysis.causes.together import estimate_difference
 from pgtrial.findings.causes import Limit, Resource, Suspect
 from pgtrial.findings.message import message
 from pgtrial.model.rules import RULES
+from pgtrial.model.run import RunState
 
 BEYOND = (1.0, 1.1, 0.9, 1.05, 0.95, 1.0)  # differences of the blocks that nobody takes for chance
 
@@ -21,7 +23,9 @@ def test_fewer_blocks_than_decide_a_claim_assert_no_difference() -> None:
     found = {}
     for blocks in (5, 6):
         evidence = plan_trial(random.Random(1), blocks=blocks)
-        found[blocks] = estimate_difference(evidence, BEYOND[:blocks], members=1, blocks=range(1, blocks + 1))
+        found[blocks] = estimate_difference(
+            evidence, dict(zip(range(1, blocks + 1), BEYOND, strict=False)), arm="b", members=1
+        )
 
     assert (found[5].side(), found[6].side()) == (0, 1)
     assert found[5].value == pytest.approx(1.0)
@@ -30,7 +34,60 @@ def test_fewer_blocks_than_decide_a_claim_assert_no_difference() -> None:
 def test_by_rules_of_their_time_two_blocks_assert_one() -> None:
     evidence = replace(plan_trial(random.Random(1), blocks=2), rules=RULES[1])
 
-    assert estimate_difference(evidence, [1.0, 1.01], members=1, blocks=[1, 2]).side() == 1
+    assert estimate_difference(evidence, {1: 1.0, 2: 1.01}, arm="b", members=1).side() == 1
+
+
+def test_what_an_arm_leaves_for_the_next_run_makes_no_difference_of_its_own() -> None:
+    """b takes as long as a, and the run after it 5 % longer: most of those are a's."""
+    evidence = plan_trial(random.Random(4), blocks=24)
+    rng = np.random.default_rng(2)
+    own = {slot.number: rng.normal(0, 0.01) for slot in evidence.slots}
+    before = ["", *(slot.arm for slot in evidence.slots[:-1])]
+    left = {slot.number: 0.05 * (last == "b") for slot, last in zip(evidence.slots, before, strict=True)}
+    plain, hit = (
+        {
+            run.slot.block: one[run.slot.number] - one[control.slot.number] - 0.025
+            for control, run in evidence.pairs("b")
+        }
+        for one in (own, {number: own[number] + left[number] for number in own})
+    )
+
+    assert estimate_difference(evidence, plain, arm="b", members=1).side() == -1
+    found = estimate_difference(evidence, hit, arm="b", members=1)
+    assert found.value < -0.03
+    assert found.side() == 0
+
+
+@pytest.mark.parametrize("state", [RunState.INVALID, RunState.INTERRUPTED])
+def test_what_failed_may_have_been_what_is_missing(state: RunState) -> None:
+    evidence = plan_trial(random.Random(1), blocks=12)
+    differences = {block: BEYOND[block % 6] - 0.8 for block in range(1, 13)}
+    lost = make_run(next(slot for slot in evidence.slots if slot.arm == "b"), number=1000, state=state)
+    plain, failing = (
+        estimate_difference(replace(evidence, runs=runs), differences, arm="b", members=1)
+        for runs in (evidence.runs, (*evidence.runs, lost))
+    )
+    several = tuple(replace(lost, id=1000 + number) for number in range(6))
+    much = estimate_difference(replace(evidence, runs=(*evidence.runs, *several)), differences, arm="b", members=1)
+
+    assert plain.low is not None
+    assert failing.low is not None
+    assert failing.low < plain.low
+    assert much.low is None
+
+
+def test_what_slices_hide_is_in_the_interval() -> None:
+    evidence = plan_trial(random.Random(1), blocks=6)
+    differences = dict(enumerate(BEYOND, start=1))
+    plain, hiding = (
+        estimate_difference(evidence, differences, arm="b", members=1, hidden=hidden)
+        for hidden in ((0.0, 0.0), (1.5, 0.25))
+    )
+
+    assert plain.low is not None
+    assert plain.high is not None
+    assert (hiding.low, hiding.high) == pytest.approx((plain.low - 1.5, plain.high + 0.25))
+    assert (plain.side(), hiding.side()) == (1, 0)
 
 
 def limit(arm: str, level: int, resource: Resource) -> Limit:

@@ -595,7 +595,8 @@ def test_it_ends_when_nobody_reads_its_lines_any_more(tables, write_log) -> None
         [(0, "a", "statement: SELECT 1"), (1, "a", "statement: SELECT 2"), (3000, "a", "statement: SELECT 3")]
     )
     with start(tables, path) as process:
-        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         assert json.loads(process.stdout.readline()) == {"ready": True}
         process.stdout.close()
         said = process.stderr.read()

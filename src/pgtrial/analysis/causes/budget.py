@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pgtrial.analysis.causes.sessions import WaitEvent, estimate_mean, split_sessions, tier
-from pgtrial.analysis.causes.together import estimate_difference
+from pgtrial.analysis.causes.together import estimate_difference, find_turned
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
@@ -127,7 +127,7 @@ def compare_budgets(evidence: Evidence, reduction: Reduction, values: Values) ->
                 and (other := _measure(measured, run, level, None)) is not None
             }
             if pairs:
-                found.append(_compare(evidence, pairs, arm=arm, control=control.name, level=level))
+                found.append(_compare(measured, pairs, arm=arm, control=control.name, level=level))
     return tuple(found)
 
 
@@ -221,36 +221,42 @@ def _describe(
 
 
 def _compare(
-    evidence: Evidence,
+    measured: _Measured,
     by_block: Mapping[int, tuple[_RunBudget, _RunBudget]],
     *,
     arm: str,
     control: str,
     level: int | str,
 ) -> BudgetDifference:
-    blocks, pairs = tuple(by_block), tuple(by_block.values())
+    evidence, pairs = measured.evidence, tuple(by_block.values())
     kinds = _kinds(budget for pair in pairs for budget in pair)
     sides = tuple(_average(side) for side in zip(*pairs, strict=True))
     alpha = (1 - evidence.confidence) / evidence.comparisons
     clumps = {kind: _clump([window for side in sides for window in side.polled], kind) for kind in kinds}
     members = count_members([sum(_count(side, kind) for side in sides) / clumps[kind] for kind in kinds], alpha=alpha)
+    # What slices hide of the whole may be in any part.
+    hidden = find_turned(evidence, measured.values, arm, LATENCY_MEAN.name)
+    in_seconds = (hidden[0] * sides[0].latency, hidden[1] * sides[0].latency)
+
+    def estimate(values: Sequence[float], *, members: int, hidden: tuple[float, float]) -> Estimate:
+        differences = dict(zip(by_block, values, strict=True))
+        return estimate_difference(evidence, differences, arm=arm, members=members, hidden=hidden)
+
     parts = {}
     for kind in kinds:
         values = [other.parts.get(kind, 0.0) - one.parts.get(kind, 0.0) for one, other in pairs]
         counted = [_count_part(side, kind, clump=clumps[kind], alpha=alpha / members) for side in sides]
-        parts[kind] = estimate_difference(evidence, values, members=members, blocks=blocks)
+        parts[kind] = estimate(values, members=members, hidden=in_seconds)
         if counted[0] is not None and counted[1] is not None:
             parts[kind] = _enclose(parts[kind], difference_interval(counted[0], counted[1]))
     return BudgetDifference(
         arm=arm,
         control=control,
         load_level=level,
-        difference=estimate_difference(
-            evidence, [other.latency - one.latency for one, other in pairs], members=1, blocks=blocks
+        difference=estimate([other.latency - one.latency for one, other in pairs], members=1, hidden=in_seconds),
+        ratio=estimate([math.log(two.latency / one.latency) for one, two in pairs], members=1, hidden=hidden).mapped(
+            math.exp
         ),
-        ratio=estimate_difference(
-            evidence, [math.log(two.latency / one.latency) for one, two in pairs], members=1, blocks=blocks
-        ).mapped(math.exp),
         parts=_order(parts),
     )
 

@@ -62,7 +62,7 @@ def _compare(evidence: Evidence, limit: Limit, resource: Resource, *, members: i
     }
     if not differences:
         return 0
-    return estimate_difference(evidence, [*differences.values()], members=members, blocks=[*differences]).side()
+    return estimate_difference(evidence, differences, arm=limit.arm, members=members).side()
 
 
 def _reach(scene: Scene, resource: Resource) -> float:

@@ -7,7 +7,8 @@ from typing import Literal
 
 from pgtrial.analysis.causes.sessions import THROUGHPUT, group_cells, pooled_mean, rank_objects
 from pgtrial.analysis.causes.together import estimate_difference
-from pgtrial.analysis.effects.estimate import Estimated, find_effect, places
+from pgtrial.analysis.effects.contrasts import find_borne
+from pgtrial.analysis.effects.estimate import Estimated, blocks_of, find_effect
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.timelines.timeline import Timeline
@@ -30,7 +31,7 @@ def model_curves(evidence: Evidence, values: Values) -> tuple[CurveModel, ...]:
     )
 
 
-def find_crossings(evidence: Evidence, estimated: tuple[Estimated, ...]) -> tuple[Crossing, ...]:
+def find_crossings(evidence: Evidence, values: Values, estimated: tuple[Estimated, ...]) -> tuple[Crossing, ...]:
     """Where the throughput of a candidate and of the control cross between two load levels, arm by arm.
 
     It is certain where both levels have intervals that exclude 1, among those of all levels.
@@ -42,7 +43,7 @@ def find_crossings(evidence: Evidence, estimated: tuple[Estimated, ...]) -> tupl
     for arm in evidence.candidates:
         effects = [_effect_at(evidence, estimated, arm.name, level.index) for level in levels]
         ratios = [math.log(effect.ratio) if effect is not None and effect.ratio else math.nan for effect in effects]
-        sides = [_find_side(evidence, effect, members=len(levels)) for effect in effects]
+        sides = [_find_side(evidence, values, effect, members=len(levels)) for effect in effects]
         for crossing in crossings([level.clients for level in levels], ratios):
             below, above = evidence.control.name, arm.name
             if not crossing.is_rising:
@@ -99,20 +100,16 @@ def _effect_at(evidence: Evidence, estimated: Sequence[Estimated], arm: str, lev
     return estimate.effect if estimate is not None else None
 
 
-def _find_side(evidence: Evidence, effect: Effect | None, *, members: int) -> int:
+def _find_side(evidence: Evidence, values: Values, effect: Effect | None, *, members: int) -> int:
     """On which side of no effect its interval lies, when it holds for ``members`` load levels together."""
     if effect is None or effect.low is None or effect.high is None:
         return 0
-    pairs = evidence.pairs(effect.arm)
-    known = [number for number, ratio in enumerate(effect.block_ratios) if ratio is not None]
-    logs = [math.log(effect.block_ratios[number] or math.nan) for number in known]
-    after = places(evidence, pairs)
-    return estimate_difference(
-        *(evidence, logs),
-        members=members,
-        after=None if after is None else [after[number] for number in known],
-        blocks=[pairs[number][1].slot.block for number in known],
-    ).side()
+    blocks = blocks_of(evidence.pairs(effect.arm))
+    logs = {
+        block: math.log(ratio) for block, ratio in zip(blocks, effect.block_ratios, strict=True) if ratio is not None
+    }
+    borne = find_borne(evidence, values, (effect.metric, effect.scenario, effect.load_level))
+    return estimate_difference(evidence, logs, arm=effect.arm, members=members, borne=borne).side()
 
 
 # Whether a load is OLTP, OLAP or both, from several features, each with its value.

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -16,7 +17,8 @@ from pgtrial.analysis.causes.recommend import (
     recommend,
 )
 from pgtrial.analysis.causes.sessions import WaitEvent, split_sessions, tier
-from pgtrial.analysis.effects.estimate import Estimated, blocks_of, compare_when_due, find_effect, places
+from pgtrial.analysis.effects.contrasts import find_borne
+from pgtrial.analysis.effects.estimate import compare_metric
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
@@ -182,11 +184,11 @@ def _rank(
 
 # Arms against the criteria that the file declares before the run: who is best in what, how surely, at which price.
 #
-# Ratios to the control and their intervals are those of all effects (stats/paired.py). Which arm leads, and how sure
-# that is, stats/pareto_front.py says.
+# Ratios to the control and their intervals are those of all effects (effects/estimate.py). Which arm leads, and how
+# often it would, stats/pareto_front.py says; whether that is sure, the intervals of its leads.
 
 
-def score_arms(evidence: Evidence, values: Values, estimated: Sequence[Estimated]) -> Scorecard | None:
+def score_arms(evidence: Evidence, values: Values) -> Scorecard | None:
     """Score the control and the candidates on the blocks in which all of them have a valid run.
 
     None without a candidate or such a block, or where no criterion was measured in all arms. A criterion that was not
@@ -206,31 +208,29 @@ def score_arms(evidence: Evidence, values: Values, estimated: Sequence[Estimated
     measured = [weighted for weighted in chosen if _is_measured(tables[weighted.criterion.metric])]
     if not measured:
         return None
-    pairs = {name: [pair for pair in evidence.pairs(name) if pair[1].slot.block in blocks] for name in arms[1:]}
+    evidence = replace(evidence, valid=tuple(run for run in evidence.valid if run.slot.block in blocks))
     compared = [tables[weighted.criterion.metric] for weighted in measured]
-    ratios, together = (
-        tuple(
-            (
-                Estimate(value=1.0),
-                *(
-                    _compare(evidence, table[0], row, pairs[name], members=members)
-                    for name, row in zip(arms[1:], table[1:], strict=True)
-                ),
-            )
-            for table in compared
+    ratios = tuple(
+        (
+            Estimate(value=1.0),
+            *(
+                _compare(evidence, values, weighted.criterion.metric, arm, sides=(table[0], row))
+                for arm, row in zip(arms[1:], table[1:], strict=True)
+            ),
         )
-        for members in (1, len(compared))
+        for weighted, table in zip(measured, compared, strict=True)
     )
     rated = Rated(
         evidence=evidence,
         arms=arms,
         criteria=tuple(measured),
         ratios=ratios,
-        together=together,
         log_ratios=np.stack([(np.log(table) - np.log(table[0])).T for table in compared], axis=2),
-        positions=_find_positions(evidence, arms, blocks),
         blocks=blocks,
-        hidden=tuple(_find_hidden(evidence, estimated, arm) for arm in arms),
+        borne=tuple(
+            find_borne(evidence, values, (each.criterion.metric, None, ALL), floor=each.criterion.floor)
+            for each in measured
+        ),
     )
     ranks = rated.rank(range(len(measured)))
     return Scorecard(
@@ -238,24 +238,6 @@ def score_arms(evidence: Evidence, values: Values, estimated: Sequence[Estimated
         recommendations=recommend(rated, is_declared=bool(evidence.experiment.criteria)),
         trade_off=find_trade_offs(rated),
     )
-
-
-def _find_hidden(evidence: Evidence, estimated: Sequence[Estimated], arm: str) -> tuple[float, float] | None:
-    """By how much the arm's log throughput may be lower, and higher, than its good runs say; None where that is not
-    known, because its attempts, or the control's, fail too often.
-    """
-    found = find_effect(estimated, arm=arm, metric=evidence.load.throughput.name, scenario=None)
-    if found is None:
-        return 0.0, 0.0
-    return None if found.effect.fails_more else (found.effect.hidden_below, found.effect.hidden_above)
-
-
-def _find_positions(evidence: Evidence, arms: Sequence[str], blocks: Sequence[int]) -> Array | None:
-    """(blocks, arms); None where the place in the block is not taken out of effects."""
-    if any(places(evidence, evidence.pairs(arm)) is None for arm in arms[1:]):
-        return None
-    runs = {(run.slot.block, arm): run for arm in arms for run in evidence.runs_of(arm)}
-    return np.array([[float(runs[block, arm].slot.position) for arm in arms] for block in blocks])
 
 
 def _common_blocks(evidence: Evidence, arms: Sequence[str]) -> tuple[int, ...]:
@@ -268,22 +250,14 @@ def _is_measured(table: Array) -> bool:
     return bool(np.isfinite(table).all(axis=0).any())
 
 
-def _compare(
-    evidence: Evidence,
-    control: Array,
-    treated: Array,
-    pairs: Sequence[tuple[RunRow, RunRow]],
-    *,
-    members: int,
-) -> Estimate:
-    """The interval holds for all candidates, and for so many criteria of each."""
-    comparison = compare_when_due(
-        *(evidence, control, treated),
-        comparisons=evidence.comparisons * members,
-        after=places(evidence, pairs),
-        blocks=blocks_of(pairs),
+def _compare(evidence: Evidence, values: Values, metric: str, arm: str, *, sides: tuple[Array, Array]) -> Estimate:
+    """Of an arm to the control, ``sides`` being the control's values and the arm's; the interval holds for all
+    candidates.
+    """
+    comparison = compare_metric(
+        *(evidence, values, arm, (metric, None, ALL)), comparisons=evidence.comparisons, pairs=sides
     )
-    mean = float(np.nanmean(np.log(treated) - np.log(control)))
+    mean = float(np.nanmean(np.log(sides[1]) - np.log(sides[0])))
     return Estimate(value=math.exp(mean), low=comparison.low, high=comparison.high)
 
 

@@ -1,13 +1,14 @@
 """The numbers that arms are scored by, which arm is best for which goal, how surely, and where goals disagree."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.causes.together import estimate_difference
+from pgtrial.analysis.effects.contrasts import Borne, weigh
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.experiment_file.criteria import (
@@ -96,21 +97,17 @@ _TIED = 1e-9  # difference of log ratios that is rounding
 class Rated:
     """Arms, the control first, by the criteria that were measured in all of them.
 
-    ``ratios`` (criteria)(arms), to the control; ``together`` the same with intervals that hold for all criteria.
-    ``log_ratios`` (blocks, arms, criteria), of the same, NaN where a block has no value. ``positions`` (blocks, arms),
-    the arm's place in each block; None where it makes no difference. ``hidden`` (arms): by how much the log of an arm's
-    speed may be lower, and higher, than its good runs say; None where failures leave that open.
+    ``ratios`` (criteria)(arms), to the control. ``log_ratios`` (blocks, arms, criteria), of the same, NaN where a block
+    has no value. ``borne`` (criteria): what the effects of arms on it bear.
     """
 
     evidence: Evidence
     arms: tuple[str, ...]
     criteria: tuple[Weighted, ...]
     ratios: tuple[tuple[Estimate, ...], ...]
-    together: tuple[tuple[Estimate, ...], ...]
     log_ratios: Array
-    positions: Array | None
     blocks: tuple[int, ...]
-    hidden: tuple[tuple[float, float] | None, ...]
+    borne: tuple[Mapping[str, Borne], ...]
 
     def count_blocks(self, places: Sequence[int]) -> int:
         """In which all arms have a value of each of these criteria."""
@@ -124,48 +121,40 @@ class Rated:
         """Whether there are as many blocks as a claim needs to be decided: fewer make nothing sure."""
         return self.count_blocks(places) >= self.evidence.rules.fewest_blocks and not self.lacks_blocks(places)
 
-    def leads(self, places: Sequence[int], best: int) -> bool:
-        """Whether it is sure that an arm is ahead of each other one by these criteria with their weights.
+    def leads(self, places: Sequence[int], best: int, *, goals: int) -> bool:
+        """Whether it is sure that an arm is ahead of each other one by these criteria with their weights, for so many
+        ``goals`` together.
 
         For the best of k arms to be another than the one that is found, one of k - 1 intervals has to be wrong: those
         of the lead over the truly best one. So the intervals of all candidates are as wide as they have to be.
         Source: Hsu, Ann. Statist. 12 (1984) 1136-1144.
         """
-        if not self.is_enough(places) or self.evidence.is_provisional or None in self.hidden:
-            return False
         signs = [(1 if self.criteria[place].better is Better.HIGHER else -1) for place in places]
-        weights = np.array([self.criteria[place].weight for place in places]) * signs
-        scores = self.log_ratios[:, :, list(places)] @ weights
-        # Times change as speed does, so what is hidden of it may be hidden in each criterion.
-        weight = float(np.abs(weights).sum())
-        return all(
-            (lead := self._lead(scores, best, other)).side() > 0
-            and (lead.low or 0.0) > weight * (self._hidden(best)[0] + self._hidden(other)[1])
-            for other in range(len(self.arms))
-            if other != best
-        )
+        weights = {place: self.criteria[place].weight * sign for place, sign in zip(places, signs, strict=True)}
+        others = (other for other in range(len(self.arms)) if other != best)
+        return all(self._find_side(weights, best, other, members=goals) > 0 for other in others)
 
-    def is_certain(self, place: int, arm: int, *, is_rise: bool) -> bool:
-        """Whether a criterion surely rises, or falls, from the control to an arm."""
-        estimate = self.together[place][arm]
-        if self.evidence.is_provisional or None in self.hidden or estimate.low is None or estimate.high is None:
-            return False
-        down, up = self._hidden(arm)
-        if self.criteria[place].better is Better.LOWER:
-            down, up = up, down
-        return math.log(estimate.low) > down if is_rise else math.log(estimate.high) < -up
+    def find_side(self, place: int, arm: int) -> int:
+        """On which side of the control an arm surely is in a criterion, for all of them; 0 where that is open."""
+        return self._find_side({place: 1.0}, arm, 0, members=len(self.criteria))
 
-    def _hidden(self, arm: int) -> tuple[float, float]:
-        return self.hidden[arm] or (0.0, 0.0)
-
-    def _lead(self, scores: Array, best: int, other: int) -> Estimate:
-        lead = scores[:, best] - scores[:, other]
-        known = ~np.isnan(lead)
-        after: list[bool] | None = None
-        if self.positions is not None:
-            after = (self.positions[:, best] > self.positions[:, other])[known].tolist()
-        blocks = np.array(self.blocks)[known].tolist()
-        return estimate_difference(self.evidence, lead[known], members=1, after=after, blocks=blocks)
+    def _find_side(self, weights: Mapping[int, float], arm: int, other: int, *, members: int) -> int:
+        """On which side of another arm one surely is, in a sum of logarithms of criteria, each with its weight."""
+        if not self.is_enough([*weights]) or self.evidence.is_provisional:
+            return 0
+        scores = self.log_ratios[:, :, [*weights]] @ np.array([*weights.values()])
+        leads = dict(zip(self.blocks, (scores[:, arm] - scores[:, other]).tolist(), strict=True))
+        borne = {
+            name: weigh((weight, self.borne[place][name]) for place, weight in weights.items())
+            for name in self.arms[1:]
+        }
+        return estimate_difference(
+            *(self.evidence, {block: lead for block, lead in leads.items() if not math.isnan(lead)}),
+            arm=self.arms[arm],
+            over=self.arms[other],
+            members=members,
+            borne=borne,
+        ).side()
 
     def rank(self, places: Sequence[int]) -> tuple[ArmRank, ...]:
         """The arms by some of the criteria, with their weights; the criteria keep their places.
@@ -194,11 +183,9 @@ def recommend(rated: Rated, *, is_declared: bool) -> tuple[Recommendation, ...]:
     fast = [names.index(name) for name in _SPEED if name in names][:1]
     stable = [place for place, weighted in enumerate(rated.criteria) if weighted.criterion.stable]
     declared = list(range(len(names))) if is_declared else []
-    return tuple(
-        _recommend(rated, goal, places)
-        for goal, places in ((FAST, fast), (STABLE, stable), (WEIGHTED, declared))
-        if places
-    )
+    goals = {goal: places for goal, places in ((FAST, fast), (STABLE, stable), (WEIGHTED, declared)) if places}
+    different = len(set(map(tuple, goals.values())))
+    return tuple(_recommend(rated, goal, places, goals=different) for goal, places in goals.items())
 
 
 def find_trade_offs(rated: Rated) -> Message | None:
@@ -212,14 +199,14 @@ def find_trade_offs(rated: Rated) -> Message | None:
     return message("sentences", parts=tuple(sentences)) if sentences else None
 
 
-def _recommend(rated: Rated, goal: str, places: Sequence[int]) -> Recommendation:
+def _recommend(rated: Rated, goal: str, places: Sequence[int], *, goals: int) -> Recommendation:
     ranks = rated.rank(places)
     scores = [rank.score if rank.score is not None else -np.inf for rank in ranks]
     best = 0  # the control, where no other is better
     for arm, score in enumerate(scores):
         if score > scores[best] + _TIED:
             best = arm
-    name, is_sure = rated.arms[best], rated.leads(places, best)
+    name, is_sure = rated.arms[best], rated.leads(places, best, goals=goals)
     if best:
         gains = tuple(_tell(rated, place, best) for place in places)
         code = "recommended.gains" if is_sure else "recommended.ahead"
@@ -253,13 +240,11 @@ def _tell(rated: Rated, place: int, arm: int) -> Message:
 
 def _find_certain(rated: Rated, arm: int, *, is_gain: bool) -> list[int]:
     """Criteria in which an arm is surely better than the control, or surely worse."""
-    places = []
-    for place, weighted in enumerate(rated.criteria):
-        if not rated.is_enough([place]):
-            continue
-        if rated.is_certain(place, arm, is_rise=is_gain == (weighted.better is Better.HIGHER)):
-            places.append(place)
-    return places
+    return [
+        place
+        for place, weighted in enumerate(rated.criteria)
+        if rated.find_side(place, arm) == (1 if is_gain == (weighted.better is Better.HIGHER) else -1)
+    ]
 
 
 def _list(rated: Rated, places: Sequence[int], arm: int) -> tuple[Message, ...]:

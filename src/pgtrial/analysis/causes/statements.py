@@ -1,5 +1,6 @@
 """Which statements take more or less of a transaction's time than with the control, and what each does per call."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.causes.pareto import count_statements
-from pgtrial.analysis.causes.together import estimate_difference
+from pgtrial.analysis.causes.together import estimate_difference, find_turned
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.reduction import Reduction, sum_by_key
@@ -17,7 +18,7 @@ from pgtrial.findings.naming import UNKNOWN_STATEMENT
 from pgtrial.findings.record import Estimate
 from pgtrial.findings.session_time import StatementUse
 from pgtrial.model.histogram import bucket_value
-from pgtrial.model.metrics import TPS
+from pgtrial.model.metrics import LATENCY_MEAN, TPS
 from pgtrial.model.run import RunRow
 from pgtrial.safe_files import is_plain
 from pgtrial.store import layout, parquet
@@ -49,19 +50,25 @@ def compare_statements(evidence: Evidence, reduction: Reduction, values: Values)
         if (one := _times(evidence, reduction, values, sessions, runs[0])) is not None
         and (other := _times(evidence, reduction, values, sessions, runs[1])) is not None
     }
-    pairs = tuple(by_block.values())
     found = sum_by_key(  # how often sessions were found in each statement
         (text, reduction.polls.get(cell, 0) * count)
         for cell, counts in sessions.items()
         for text, count in counts.items()
     )
-    texts = dict.fromkeys(text for pair in pairs for times in pair for text in times)
+    texts = dict.fromkeys(text for pair in by_block.values() for times in pair for text in times)
+    if not by_block:
+        return {}
+    # What slices hide of a transaction's time may be in any statement.
+    latency = math.fsum(each for one, _ in by_block.values() for each in one.values()) / len(by_block)
+    down, up = find_turned(evidence, values, evidence.hypothesis_arm, LATENCY_MEAN.name)
+    hidden = (down * latency, up * latency)
     return {
         text: estimate_difference(
             evidence,
-            [other.get(text, 0.0) - one.get(text, 0.0) for one, other in pairs],
+            {block: other.get(text, 0.0) - one.get(text, 0.0) for block, (one, other) in by_block.items()},
+            arm=evidence.hypothesis_arm,
             members=len(texts),
-            blocks=tuple(by_block),
+            hidden=hidden,
         )
         for text in texts
         if text != UNKNOWN_STATEMENT and found.get(text, 0.0) >= _FEWEST_FOUND

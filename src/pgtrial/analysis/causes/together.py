@@ -2,50 +2,105 @@
 
 A sentence picks, of many parts, limits or criteria, those that stand out. So their intervals share the error
 probability (Bonferroni), with those of the other arms, of all looks of a rule for stopping, and of whoever looks before
-the last block; and as many blocks are needed as for a claim. ``Estimate.side`` says which of them exclude "no
-difference"; nothing else asserts one.
+the last block; as many blocks are needed as for a claim; and they bear what effects do: attempts that failed or were
+cut off, and what an arm leaves for the next run or slice. ``Estimate.side`` says which of them exclude "no difference";
+nothing else asserts one.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pgtrial.analysis.effects.estimate import compare_when_due
+from pgtrial.analysis.effects.attempts import find_excess
+from pgtrial.analysis.effects.contrasts import Borne, bear_arms, weigh
+from pgtrial.analysis.effects.estimate import (
+    bear_failures_of,
+    bear_turns,
+    blocks_of,
+    compare_when_due,
+    places,
+    read_pairs,
+)
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.findings.record import Estimate
-from pgtrial.stats.interval import NO_SPREAD
+from pgtrial.analysis.observations import Values
+from pgtrial.findings.record import ALL, Estimate
+from pgtrial.stats.base import Comparison
+from pgtrial.stats.interval import NO_SPREAD, extend
 
 
 def estimate_difference(
     evidence: Evidence,
-    differences: Sequence[float] | NDArray[np.float64],
+    differences: Mapping[int, float],
     *,
+    arm: str,
     members: int,
-    after: Sequence[bool] | None = None,
-    blocks: Sequence[int] | None = None,
+    over: str | None = None,
+    borne: Mapping[str, Borne] | None = None,
+    hidden: tuple[float, float] = (0.0, 0.0),
 ) -> Estimate:
     """Mean of the differences of the blocks, with an interval that holds for ``members`` statements of each arm.
 
-    differences : (n >= 1,), arm less control, one per block in which it is known. after : (n,), whether the arm ran
-    after the control, for the effect of the place in the block to be taken out. ``blocks``: (n,), their numbers, for
-    the hosts on which they ran. No interval with fewer blocks than decide a claim, nor where all agree exactly.
+    ``differences``: of the arm less the control, or less the arm ``over``, at least one, by the number of the block in
+    which it is known. No interval with fewer blocks than decide a claim, nor where all agree exactly.
+
+    Of logarithms of metrics, ``borne`` says what their effects on each arm bear, and the effect of the place in the
+    block is taken out. Else failures and interruptions are bounded by the differences themselves, and ``hidden`` is by
+    how much these may be lower, and higher, for what slices do not show: see ``find_turned``.
     """
-    values: NDArray[np.float64] = np.asarray(differences, dtype=np.float64)
+    values = np.array([*differences.values()])
     mean, size = math.fsum(values) / values.size, float(np.abs(values).max())
-    if size == 0 or np.ptp(values) <= NO_SPREAD * size:
+    if evidence.control is None or size == 0 or np.ptp(values) <= NO_SPREAD * size:
         return Estimate(value=mean)
     # In units of the largest one they are logarithms as those of any ratio.
+    logs, blocks = values / size, [*differences]
+    over = over or evidence.control.name
+    runs = {(run.slot.arm, run.slot.block): run for run in evidence.valid}
+    after = places(evidence, [(runs[over, block], runs[arm, block]) for block in blocks])
     comparison = compare_when_due(
-        *(evidence, np.ones(values.size), np.exp(values / size)),
+        *(evidence, np.ones(values.size), np.exp(logs)),
         comparisons=evidence.comparisons * members,
-        after=after,
+        after=None if borne is None else after,
         blocks=blocks,
     )
     if comparison.hosts is not None and comparison.ratio is not None:
         mean = size * math.log(comparison.ratio)
-    is_enough = comparison.blocks >= evidence.rules.fewest_blocks
-    if not is_enough or comparison.low is None or comparison.high is None:
+    if borne is None:
+        borne = {arm: _find_borne(evidence, comparison, dict(zip(blocks, np.exp(logs), strict=True)), arm=arm)}
+        hidden = (hidden[0] / size, hidden[1] / size)
+    else:
+        borne = {name: weigh([(1 / size, each)]) for name, each in borne.items()}
+    comparison = bear_arms(
+        *(evidence, extend(comparison, down=hidden[0], up=hidden[1]), {arm: 1.0, over: -1.0}, borne),
+        log_ratios=logs,
+        blocks=blocks,
+        after=after,
+    )
+    if comparison.low is None or comparison.high is None:
         return Estimate(value=mean)
     return Estimate(value=mean, low=size * math.log(comparison.low), high=size * math.log(comparison.high))
+
+
+def _find_borne(evidence: Evidence, comparison: Comparison, ratios: Mapping[int, float], *, arm: str) -> Borne:
+    """Of attempts that failed or were cut off; ``ratios`` by block."""
+    excess = find_excess(evidence, arm)
+    if excess is None:
+        return Borne(down=0.0, up=0.0, decides=False)
+    known = [ratios.get(block) for block in blocks_of(evidence.pairs(arm))]
+    down, up = bear_failures_of(evidence, comparison, arm, known, share=excess.share).hidden
+    return Borne(down=down, up=up, decides=excess.decides)
+
+
+def find_turned(evidence: Evidence, values: Values, arm: str, metric: str) -> tuple[float, float]:
+    """By how much an arm's log ratio to the control may be lower, and higher, for what is left behind or comes late
+    where they take turns.
+    """
+    pairs = evidence.pairs(arm)
+    control, treated = read_pairs(evidence, values, arm, (metric, None, ALL))
+    comparison = compare_when_due(
+        *(evidence, control, treated),
+        comparisons=evidence.comparisons,
+        after=places(evidence, pairs),
+        blocks=blocks_of(pairs),
+    )
+    return bear_turns(evidence, values, comparison, arm, metric).hidden

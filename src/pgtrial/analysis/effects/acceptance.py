@@ -1,13 +1,18 @@
 """Is an arm enough? Its own values against a fixed limit, which no other arm has a part in."""
 
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgtrial.analysis.effects.attempts import count_failed, count_interrupted
-from pgtrial.analysis.effects.estimate import compare_when_due, read_step, value_of
+from pgtrial.analysis.effects.contrasts import read_own_carry_over
+from pgtrial.analysis.effects.estimate import compare_when_due, read_reach, value_of
+from pgtrial.analysis.effects.lost import Key, hides_times, lost_share
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import Values
+from pgtrial.analysis.observations import LOST, STEP, Values
 from pgtrial.experiment_file.cause_tables import AcceptanceTable
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.questions import Acceptance
@@ -17,8 +22,11 @@ from pgtrial.model.metric import Better
 from pgtrial.model.observable import find_observable
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.base import Comparison
+from pgtrial.stats.carry_over import bound_carry_over
 from pgtrial.stats.equivalence import judge
 from pgtrial.stats.failures import bound_failures, interrupted_share
+from pgtrial.stats.interval import extend
+from pgtrial.stats.quantiles import median_interval
 from pgtrial.stats.steps import bound_steps
 
 _AT = (0.0, 0.0)  # no margin: the limit itself is what was declared
@@ -29,8 +37,9 @@ def judge_acceptance(evidence: Evidence, values: Values, caveats: Sequence[Cavea
 
     A block's value by the limit is a ratio like that of an arm by its control, with a control that does not vary, so
     the same t interval over blocks holds for it, and the same rules say when one is due. Nothing cancels: what is slow
-    in a block counts in full. Runs that were interrupted are borne as by effects. An arm of which a run failed, or has
-    no value because no transaction ended in it, is never enough.
+    in a block counts in full. Runs that were interrupted, and what runs leave for the next one, are borne as by
+    effects, and what was lost as if it had been the slowest. An arm of which a run failed, or has no value because no
+    transaction ended in it, is never enough, nor is a time that what was lost leaves without a bound.
     """
     asked = [
         (wanted, *place) for wanted in evidence.experiment.acceptance for place in _places(evidence, values, wanted)
@@ -62,30 +71,12 @@ def _judge(
     is_invalid: bool,
 ) -> Acceptance:
     scenario = None if evidence.scenarios == (wanted.scenario,) else wanted.scenario
-    runs, key = evidence.runs_of(arm), (wanted.metric, scenario, level)
-    reached = np.array([value_of(evidence, values, (run.id, *key)) for run in runs])
-    failed, interrupted, observable = count_failed(evidence, arm), 0, find_observable(wanted.metric)
-    missing = int(np.isnan(reached).sum()) if evidence.rules.bears_alike else 0
-    if missing and observable is not None and not observable.is_sampled:
-        # No transaction ended in them, which is worse than any limit: what the others have is still too bad, or not
-        # enough to tell. What is sampled may be missing for other reasons.
-        runs = tuple(run for run, value in zip(runs, reached, strict=True) if not np.isnan(value))
-        reached = reached[~np.isnan(reached)]
-    limit = np.full(reached.shape, wanted.limit.value)
-    comparison = compare_when_due(
-        *(evidence, limit, reached),
-        comparisons=comparisons,
-        after=None,
-        blocks=[run.slot.block for run in runs],
-    )
-    comparison = bound_steps(comparison, (reached,), reach=read_step(values, [run.id for run in runs], key))
-    if evidence.rules.bears_alike:
-        interrupted = count_interrupted(evidence, arm)
-        share = interrupted_share(interrupted, comparison.blocks)
-        comparison = bound_failures(comparison, np.log(reached[reached > 0] / wanted.limit.value), share=share)
-    verdict = Verdict.INVALID
-    if not is_invalid:
-        verdict = _verdict(evidence, comparison, wanted, may_be_enough=not failed and not missing)
+    key, observable = (wanted.metric, scenario, level), find_observable(wanted.metric)
+    held = _hold(evidence, values, wanted, arm=arm, key=key, comparisons=comparisons)
+    failed = count_failed(evidence, arm)
+    is_hidden = hides_times(evidence, values, arm, None, key)
+    may_be_enough = not failed and not held.missing and not is_hidden
+    verdict = held.verdict if may_be_enough or held.verdict is not Verdict.SUPPORTED else Verdict.INCONCLUSIVE
     return Acceptance(
         arm=arm,
         metric=wanted.metric,
@@ -94,13 +85,95 @@ def _judge(
         load_level=level,
         limit=wanted.limit.value,
         is_most=wanted.at_most is not None,
+        value=held.value,
+        blocks=held.blocks,
+        failed=failed,
+        missing=held.missing,
+        interrupted=_count_interrupted(evidence, arm),
+        lost=lost_share(evidence, values, arm, key) if key[0] in evidence.load.times else 0.0,
+        verdict=Verdict.INVALID if is_invalid else verdict,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """What an arm's runs that have a value say of the limit; ``missing`` have none."""
+
+    value: Estimate | None
+    blocks: int
+    missing: int
+    verdict: Verdict
+
+
+def _hold(
+    evidence: Evidence, values: Values, wanted: AcceptanceTable, *, arm: str, key: Key, comparisons: int
+) -> _Held:
+    runs, rules, observable = evidence.runs_of(arm), evidence.rules, find_observable(key[0])
+    if rules.bears_alike:  # the value itself: the floor is for ratios of two arms
+        reached = np.array([values.get((run.id, *key), np.nan) for run in runs])
+    else:
+        reached = np.array([value_of(evidence, values, (run.id, *key)) for run in runs])
+    missing = int(np.isnan(reached).sum()) if rules.bears_alike else 0
+    if missing and observable is not None and not observable.is_sampled:
+        # No transaction ended in them, which is worse than any limit: what the others have is still too bad, or not
+        # enough to tell. What is sampled may be missing for other reasons.
+        runs = tuple(run for run, value in zip(runs, reached, strict=True) if not np.isnan(value))
+        reached = reached[~np.isnan(reached)]
+    if rules.bears_alike and (reached == 0).any():
+        return _hold_median(evidence, reached, wanted, arm=arm, missing=missing, comparisons=comparisons)
+    blocks = [run.slot.block for run in runs]
+    limit = np.full(reached.shape, wanted.limit.value)
+    comparison = compare_when_due(evidence, limit, reached, comparisons=comparisons, after=None, blocks=blocks)
+    comparison = bound_steps(comparison, (reached,), reach=read_reach(values, runs, key, STEP))
+    if rules.bears_alike:
+        share = interrupted_share(_count_interrupted(evidence, arm), comparison.blocks)
+        logs = np.log(reached / wanted.limit.value)
+        lost = read_reach(values, runs, key, LOST)
+        comparison = extend(comparison, down=0.0, up=lost if math.isfinite(lost) else 0.0)
+        comparison = bound_carry_over(comparison, read_own_carry_over(evidence, {arm: 1.0}, logs, blocks))
+        comparison = bound_failures(comparison, logs[np.isfinite(logs)], share=share)
+    return _Held(
         value=_value(comparison, wanted.limit.value),
         blocks=comparison.blocks,
-        failed=failed,
         missing=missing,
-        interrupted=interrupted,
-        verdict=verdict,
+        verdict=_verdict(evidence, comparison, wanted),
     )
+
+
+def _hold_median(
+    evidence: Evidence,
+    reached: NDArray[np.float64],
+    wanted: AcceptanceTable,
+    *,
+    arm: str,
+    missing: int,
+    comparisons: int,
+) -> _Held:
+    """Of values that have no logarithm, since some are zero, by the interval of their median, which needs none.
+
+    Nothing where more than the values bear on it: interruptions, several hosts, blocks that are still to come. Few that
+    are far beyond the limit do not move a median, so the mean has to be within it as well.
+    """
+    known, limit = reached[~np.isnan(reached)], wanted.limit.value
+    is_open = evidence.is_provisional or evidence.is_spread or known.size < reached.size
+    due = None if is_open or _count_interrupted(evidence, arm) else evidence.confidence_at(known.size)
+    interval = None if due is None else median_interval(known, confidence=1 - (1 - due) / comparisons)
+    middle, verdict = float(np.median(known)), Verdict.INCONCLUSIVE
+    if interval is None:
+        return _Held(value=Estimate(value=middle), blocks=known.size, missing=missing, verdict=verdict)
+    if known.size >= evidence.rules.fewest_blocks:
+        if wanted.at_most is None:
+            verdict = Verdict.REFUTED if interval.high < limit else verdict
+        elif interval.low > limit:
+            verdict = Verdict.REFUTED
+        elif interval.high <= limit and known.mean() <= limit:
+            verdict = Verdict.SUPPORTED
+    value = Estimate(value=middle, low=interval.low, high=interval.high)
+    return _Held(value=value, blocks=known.size, missing=missing, verdict=verdict)
+
+
+def _count_interrupted(evidence: Evidence, arm: str) -> int:
+    return count_interrupted(evidence, arm) if evidence.rules.bears_alike else 0
 
 
 def _value(comparison: Comparison, limit: float) -> Estimate | None:
@@ -110,9 +183,8 @@ def _value(comparison: Comparison, limit: float) -> Estimate | None:
     return Estimate(value=comparison.ratio * limit, low=low, high=high)
 
 
-def _verdict(evidence: Evidence, comparison: Comparison, wanted: AcceptanceTable, *, may_be_enough: bool) -> Verdict:
-    better = Better.HIGHER if wanted.at_most is None else Better.LOWER
-    found = judge(comparison, expect="better", bounds=_AT, better=better)
+def _verdict(evidence: Evidence, comparison: Comparison, wanted: AcceptanceTable) -> Verdict:
     if comparison.blocks < evidence.rules.fewest_blocks:
         return Verdict.INCONCLUSIVE
-    return found if may_be_enough or found is not Verdict.SUPPORTED else Verdict.INCONCLUSIVE
+    better = Better.HIGHER if wanted.at_most is None else Better.LOWER
+    return judge(comparison, expect="better", bounds=_AT, better=better)

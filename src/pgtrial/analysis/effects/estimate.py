@@ -10,16 +10,17 @@ from numpy.typing import NDArray
 
 from pgtrial.analysis.effects.attempts import find_excess
 from pgtrial.analysis.effects.claim import Claim, claims_of
+from pgtrial.analysis.effects.lost import Key, hides_times
 from pgtrial.analysis.evidence import Evidence
-from pgtrial.analysis.observations import STEP, Values
+from pgtrial.analysis.observations import LOST, STEP, Values
 from pgtrial.analysis.slices import told_by
 from pgtrial.findings.caveat import caveat
 from pgtrial.findings.findings import Effect, SingleRuns
 from pgtrial.findings.record import ALL
 from pgtrial.model.arm import Arm
-from pgtrial.model.metric import Metric
+from pgtrial.model.metric import Better, Metric
 from pgtrial.model.metrics import COMPARED
-from pgtrial.model.observable import floor_of
+from pgtrial.model.observable import find_observable, floor_of
 from pgtrial.model.run import RunRow
 from pgtrial.model.verdict import Decision
 from pgtrial.stats.base import Comparison
@@ -28,12 +29,15 @@ from pgtrial.stats.equivalence import beyond_p, decide, equivalence_p
 from pgtrial.stats.fade import Turns, bound_fade
 from pgtrial.stats.failures import bound_failures
 from pgtrial.stats.hosts import compare_hosts, hide_unfinished
-from pgtrial.stats.interval import holm
+from pgtrial.stats.interval import extend, holm
 from pgtrial.stats.late import NEAR, Late, bound_late
 from pgtrial.stats.paired import compare_blocks, without_interval
 from pgtrial.stats.power import blocks_needed
 from pgtrial.stats.sequential import hide_interval, widen
 from pgtrial.stats.steps import bound_steps
+
+AT_FLOOR = "at-floor"
+_ANY = 20.0  # log ratio of as good as nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,10 +147,11 @@ def estimate_effect(
     decision = decide(comparison, bounds=bounds, better=metric.better)
     # By rules 14: a run in which no transaction ended has no time. It is one of the slow ones, and was left out.
     is_partial = metric.name in evidence.load.times and is_partly_known(comparison)
+    fails_more = (excess is not None and excess.decides) or loses_more(evidence, values, comparison, arm.name, key)
     is_decided = (
         not is_partial
         and comparison.blocks >= evidence.rules.fewest_blocks  # fewer decide nothing, here as little as in the verdict
-        and (excess is None or not excess.decides)
+        and not fails_more
         and (bounded is comparison or decide(bounded, bounds=bounds, better=metric.better) is decision)
     )
     effect = Effect(
@@ -170,7 +175,7 @@ def estimate_effect(
         margin=margin,
         hidden_below=bounded.hidden[0],
         hidden_above=bounded.hidden[1],
-        fails_more=excess is not None and excess.decides,
+        fails_more=fails_more,
         decision=decision if is_decided else Decision.INCONCLUSIVE,
         blocks=comparison.blocks,
         needed=needed.blocks if needed.blocks is None else needed.blocks * blocks_per_observation(comparison),
@@ -183,6 +188,25 @@ def estimate_effect(
 def is_partly_known(comparison: Comparison) -> bool:
     """Whether a run of some block has no value of the metric."""
     return any(one.code == "missing-blocks" for one in comparison.caveats)
+
+
+def loses_more(
+    evidence: Evidence,
+    values: Values,
+    comparison: Comparison,
+    arm: str,
+    key: Key,
+) -> bool:
+    """Whether the arm or the control lost so many more transactions that nothing bounds its time, and is not seen to be
+    the longer one anyway, by more than the margin.
+    """
+    control = "" if evidence.control is None else evidence.control.name
+    least, most = evidence.rules.bounds(_margin(evidence, *key[:2]))
+    if hides_times(evidence, values, arm, control, key):
+        return comparison.low is None or comparison.low <= most
+    if hides_times(evidence, values, control, arm, key):
+        return comparison.high is None or comparison.high >= least
+    return False
 
 
 def blocks_per_observation(comparison: Comparison) -> int:
@@ -229,9 +253,33 @@ def compare_metric(
     left = read_carry_over(evidence, arm, control, treated)
     comparison = bound_carry_over(comparison, left, at_most=evidence.rules.bears_all_that_is_left)
     sides = tuple(zip(*evidence.pairs(arm), strict=True))
-    reach = max((read_step(values, [run.id for run in runs], key) for runs in sides), default=0.0)
+    reach = max((read_reach(values, runs, key, STEP) for runs in sides), default=0.0)
     comparison = bound_steps(comparison, (control, treated), reach=reach)
+    comparison = bear_floor(evidence, comparison, control, treated, metric=key[0])
+    comparison = bear_lost(evidence, values, comparison, arm, key)
     return bear_turns(evidence, values, comparison, arm, key[0])
+
+
+def bear_floor(
+    evidence: Evidence,
+    comparison: Comparison,
+    control: NDArray[np.float64],
+    treated: NDArray[np.float64],
+    *,
+    metric: str,
+) -> Comparison:
+    """The comparison of observations as ``read_pairs`` gives them, with an interval that holds if those at the metric's
+    floor are nothing at all. Where less is better, next to nothing is as good as nothing, and the floor stays.
+    """
+    known = find_observable(metric)
+    if not evidence.rules.bears_alike or known is None or known.metric.better is not Better.HIGHER:
+        return comparison
+    lowest = [side <= known.metric.floor for side in (treated, control)]
+    down, up = (bool((one & ~other).any()) for one, other in (lowest, lowest[::-1]))
+    if not down and not up:
+        return comparison
+    told = caveat(AT_FLOOR, count=int((lowest[0] ^ lowest[1]).sum()), blocks=control.size)
+    return extend(replace(comparison, caveats=(*comparison.caveats, told)), down=_ANY * down, up=_ANY * up)
 
 
 def bear_turns(evidence: Evidence, values: Values, comparison: Comparison, arm: str, metric: str) -> Comparison:
@@ -253,12 +301,21 @@ def bear_turns(evidence: Evidence, values: Values, comparison: Comparison, arm: 
     return comparison
 
 
-def read_step(values: Values, runs: Sequence[int], key: tuple[str, str | None, int | str]) -> float:
-    """Log ratio by which what ``key`` names may be off in these runs because latencies were told in steps; 0.0 where
-    steps do not matter.
+def bear_lost(evidence: Evidence, values: Values, comparison: Comparison, arm: str, key: Key) -> Comparison:
+    """The comparison with an interval that holds if what the arm lost more than the control, or less, would have been
+    the slowest of all; as it is where that has no bound, of which ``loses_more`` tells.
     """
+    control, treated = (read_reach(values, runs, key, LOST) for runs in zip(*evidence.pairs(arm), strict=True))
+    more = treated - control
+    if not math.isfinite(more) or more == 0:
+        return comparison
+    return extend(replace(comparison, lost=abs(more)), down=max(0.0, -more), up=max(0.0, more))
+
+
+def read_reach(values: Values, runs: Sequence[RunRow], key: Key, what: str) -> float:
+    """Log ratio by which what ``key`` names may be off in these runs, for STEP or LOST; 0.0 where it is not."""
     metric, scenario, level = key
-    found = [values.get((run, metric + STEP, scenario, level), 0.0) for run in runs]
+    found = [values.get((run.id, metric + what, scenario, level), 0.0) for run in runs]
     return sum(found) / len(found) if found else 0.0
 
 

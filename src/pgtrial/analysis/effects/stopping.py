@@ -14,7 +14,14 @@ from pgtrial.analysis.effects.failures import bound_primary
 from pgtrial.analysis.effects.parts import ClaimMetric, estimate_parts, judge_together
 from pgtrial.analysis.effects.verdict import judge_claim, judge_part
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.observations import Values, index_values, observe_runs, observe_steps, observe_turns
+from pgtrial.analysis.observations import (
+    Values,
+    index_values,
+    observe_lost,
+    observe_runs,
+    observe_steps,
+    observe_turns,
+)
 from pgtrial.analysis.reduce import reduce_runs
 from pgtrial.analysis.sampled import observe_samples, observe_scenarios
 from pgtrial.analysis.timelines.read import read_timelines
@@ -142,7 +149,12 @@ def _observe(evidence: Evidence) -> tuple[Observation, ...]:
     """What the claim needs: samples are read only where it is about them."""
     reduction = reduce_runs(evidence)
     observed = observe_runs(evidence, reduction)
-    observations = (*observed, *observe_steps(evidence, reduction, observed), *observe_turns(evidence, reduction))
+    observations = (
+        *observed,
+        *observe_steps(evidence, reduction, observed),
+        *observe_lost(evidence, reduction, observed),
+        *observe_turns(evidence, reduction),
+    )
     if not any(is_sampled(claim.metric.name) for claim in claims_of(evidence)):
         return observations
     sampled = observe_samples(evidence, read_timelines(evidence, reduction))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pgtrial.analysis.effects.claim import Claim, claims_of
-from pgtrial.analysis.effects.estimate import Estimated, blocks_per_observation, is_partly_known
+from pgtrial.analysis.effects.estimate import AT_FLOOR, Estimated, blocks_per_observation, is_partly_known
 from pgtrial.analysis.effects.failures import Bounded, bound_primary
 from pgtrial.analysis.effects.parts import ClaimMetric, judge_together
 from pgtrial.analysis.evidence import Evidence
@@ -247,6 +247,10 @@ def _needed(
     expect, better = claim.judged
     seen = without_hidden(estimated.comparison)
     if seen is not estimated.comparison and judge_claim(evidence, seen, better=better, claim=claim)[0] is not verdict:
+        if any(one.code == AT_FLOOR for one in estimated.comparison.caveats):
+            return Needed(blocks=None, text=message("needed.floor"))
+        if estimated.comparison.lost:
+            return Needed(blocks=None, text=message("needed.failures"))
         if estimated.comparison.step:
             return Needed(blocks=None, text=message("needed.steps"))
         is_between_runs = estimated.comparison.carry_over is not None

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from pgtrial.analysis.effects.claim import claims_of
+from pgtrial.analysis.effects.lost import hides_times, lost_share, mean_of
 from pgtrial.analysis.evidence import measured
 from pgtrial.analysis.slices import Window, windows
 from pgtrial.analysis.validity.assessment import Assessment
@@ -154,7 +155,7 @@ def count_checkpoints(assessment: Assessment, run: RunRow) -> float | None:
 
 
 def check_failures(assessment: Assessment) -> Iterator[CaveatFinding]:
-    yield from _check_share(assessment, "failed-transactions", metric=FAILURES.name, limit=FAILURE_SHARE)
+    yield from _check_lost(assessment, "failed-transactions", metric=FAILURES.name, limit=FAILURE_SHARE)
 
 
 def check_open_loop(assessment: Assessment) -> Iterator[CaveatFinding]:
@@ -164,43 +165,44 @@ def check_open_loop(assessment: Assessment) -> Iterator[CaveatFinding]:
             yield caveat("rate-sets-throughput.log")
         elif experiment.workload.rate is not None:
             yield caveat("rate-sets-throughput")
-    skipped = _check_share(assessment, "skipped-transactions", metric=SKIPPED.name, limit=SKIPPED_SHARE)
-    for found in skipped:
-        hides = _hides_latency(assessment, str(found.values["arm"]))
-        yield found.model_copy(update={"severity": Severity.INVALID}) if hides else found
-    yield from _check_share(assessment, "late-transactions", metric=LATE.name, limit=LATE_SHARE)
-
-
-def _check_share(assessment: Assessment, code: str, *, metric: str, limit: float) -> Iterator[CaveatFinding]:
+    yield from _check_lost(assessment, "skipped-transactions", metric=SKIPPED.name, limit=SKIPPED_SHARE)
     for arm in assessment.evidence.arms:
-        if (mean := _mean_share(assessment, arm.name, metric)) > limit:
-            yield caveat(code, share=mean, arm=arm.name)
+        if (share := _share_of(assessment, arm.name, LATE.name)) > LATE_SHARE:
+            yield caveat("late-transactions", share=share, arm=arm.name)
 
 
-def _mean_share(assessment: Assessment, arm: str, metric: str) -> float:
-    return _mean(assessment, arm, metric) or 0.0
+def _check_lost(assessment: Assessment, code: str, *, metric: str, limit: float) -> Iterator[CaveatFinding]:
+    """Of an arm whose losses take a verdict away also where they are fewer than ``limit``, by what most of them are."""
+    evidence, values = assessment.evidence, assessment.values
+    for arm in evidence.arms:
+        share = _share_of(assessment, arm.name, metric)
+        is_most = 0 < share >= lost_share(evidence, values, arm.name, (metric, None, ALL)) / 2
+        hides = is_most and _hides_latency(assessment, arm.name, metric)
+        if hides or share > limit:
+            yield caveat(code, share=share, arm=arm.name, severity=Severity.INVALID if hides else None)
 
 
-def _mean(assessment: Assessment, arm: str, metric: str) -> float | None:
-    """Over the valid runs that have it."""
-    found = [
-        value
-        for run in assessment.evidence.runs_of(arm)
-        if (value := assessment.values.get((run.id, metric, None, ALL))) is not None
-    ]
-    return sum(found) / len(found) if found else None
+def _share_of(assessment: Assessment, arm: str, metric: str) -> float:
+    return mean_of(assessment.evidence, assessment.values, arm, (metric, None, ALL)) or 0.0
 
 
-def _hides_latency(assessment: Assessment, arm: str) -> bool:
-    """Whether what an arm skipped may turn a claim on latency: it skipped more than the other, what would have taken
-    longest, and is not seen to take longer anyway.
+def _hides_latency(assessment: Assessment, arm: str, metric: str) -> bool:
+    """Whether what an arm lost may turn a claim on latency: it lost more than the other, what would have taken longest,
+    and is not seen to take longer anyway. By rules 14 only what was skipped counted.
     """
     evidence = assessment.evidence
     both = (evidence.control.name if evidence.control else "", evidence.hypothesis_arm)
-    if arm not in both or not any(claim.metric.name in evidence.load.times for claim in claims_of(evidence)):
+    claims = [claim for claim in claims_of(evidence) if claim.metric.name in evidence.load.times]
+    if arm not in both or not claims:
         return False
-    others = [_mean_share(assessment, each, SKIPPED.name) for each in both if each != arm]
-    if _mean_share(assessment, arm, SKIPPED.name) - max(others, default=0.0) <= SKIPPED_SHARE:
+    other = next((each for each in both if each != arm), None)
+    if evidence.rules.bears_alike:
+        keys = [(claim.metric.name, claim.scenario, ALL) for claim in claims]
+        hides = any(hides_times(evidence, assessment.values, arm, other, key) for key in keys)
+    else:
+        share, others = (0.0 if each is None else _share_of(assessment, each, SKIPPED.name) for each in (arm, other))
+        hides = metric == SKIPPED.name and share - others > SKIPPED_SHARE
+    if not hides:
         return False
     effect = None if assessment.primary is None else assessment.primary.effect
     if effect is None or effect.metric not in evidence.load.times or effect.low is None or effect.high is None:
@@ -392,7 +394,7 @@ def check_units(assessment: Assessment) -> Iterator[CaveatFinding]:
             continue
         if max(own or 0.0, other or 0.0) < LEAST_ROWS:
             continue  # the WAL is that of the server's own work, of which a slower arm has more in each unit
-        own, other = (_mean(assessment, each.name, _WAL) for each in (arm, control))
+        own, other = (mean_of(evidence, assessment.values, each.name, (_WAL, None, ALL)) for each in (arm, control))
         if _is_other_work(own, other, least=LEAST_WAL, times=OTHER_WAL):
             yield caveat("other-work.wal", arm=arm.name, control=control.name, own=own, other=other)
 

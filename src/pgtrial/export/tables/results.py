@@ -39,7 +39,7 @@ def effects_table(findings: Findings) -> Table:
         number("hodges_lehmann", "Hodges-Lehmann estimate of arm / control", "ratio"),
         integer("blocks", "blocks with a valid run of both"),
         integer("needed", "further blocks until it will be decided; unknown: decided, or out of reach"),
-        truth("fails_more", "so many runs of it or the control failed or were interrupted that nothing is decided"),
+        truth("fails_more", "so much of it or the control failed, was interrupted or lost that nothing is decided"),
     )
     rows = (
         (

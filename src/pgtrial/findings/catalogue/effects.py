@@ -36,6 +36,15 @@ EFFECT_CAVEATS = {
         when="fewer than 6: the interval relies on normally distributed log ratios, and the exact test cannot reach "
         "0.05 with 5",
     ),
+    "at-floor": Entry(
+        severity=Severity.WARNING,
+        text=N_(
+            "In {count} of {blocks} blocks one of the two arms has next to nothing of this, which counts as the least "
+            "that is told apart from nothing: the ratio may lie any further from 1."
+        ),
+        hint=N_("Look at the values themselves, or compare another metric."),
+        when="of a metric of which more is better, one of the two arms had next to nothing; the interval is open there",
+    ),
     "zero-variance": Entry(
         severity=Severity.WARNING,
         text=plural(

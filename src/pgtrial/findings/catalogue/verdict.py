@@ -97,6 +97,9 @@ VERDICTS = {
             "turns of others"
         )
     ),
+    "needed.floor": Entry(
+        text=N_("another metric would help, and not more blocks: in some of them there is next to nothing of this one")
+    ),
     "needed.steps": Entry(
         text=N_("none, but latencies that are told in finer steps: each percentile may be off by as much as a step")
     ),

@@ -1,0 +1,187 @@
+"""Transactions that failed or were skipped, and next to nothing taken for something: what effects make of them."""
+
+import math
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from calibration.trials import TPS, conclude_about, plan_trial
+from pgtrial.analysis.effects.contrasts import find_borne
+from pgtrial.analysis.effects.estimate import compare_metric, estimate_effect, estimate_primary
+from pgtrial.analysis.effects.lost import hides_times
+from pgtrial.analysis.effects.verdict import judge_hypothesis
+from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.observations import LOST, Values
+from pgtrial.findings.findings import Effect
+from pgtrial.findings.record import ALL
+from pgtrial.model.rules import RULES
+from pgtrial.model.verdict import Decision, Verdict
+
+P99 = "pgbench.latency_p99"
+FAILED, SKIPPED = "pgbench.failures", "pgbench.skipped"
+LOWEST = "stability.lowest"
+Told = dict[tuple[int, str, str | None, int | str], float]
+
+
+def measure(evidence: Evidence, lost: dict[str, float], *, what: str = FAILED, slower: float = 0.7) -> Told:
+    """The p99 of b is ``slower`` times that of a."""
+    rng = np.random.default_rng(1)
+    found: Told = {}
+    for run in evidence.valid:
+        is_b = run.slot.arm == "b"
+        found[run.id, P99, None, ALL] = 0.01 * (slower if is_b else 1) * math.exp(rng.normal(0, 0.01))
+        found[run.id, TPS, None, ALL] = 500 * math.exp(rng.normal(0, 0.01))
+        found[run.id, what, None, ALL] = lost.get(run.slot.arm, 0.0)
+    return found
+
+
+def effect_of_b(evidence: Evidence, values: Values, metric: str = P99) -> Effect:
+    known = {each.name: each for each in evidence.load.every}
+    arm = next(arm for arm in evidence.arms if arm.name == "b")
+    return estimate_effect(evidence, values, arm=arm, metric=known[metric], scenario=None, level=ALL).effect
+
+
+@pytest.mark.parametrize("what", [FAILED, SKIPPED])
+def test_a_time_of_an_arm_that_lost_more_decides_nothing_for_it(what: str) -> None:
+    evidence = plan_trial(random.Random(1), blocks=8)
+    values = measure(evidence, {"b": 0.02}, what=what)
+
+    found = effect_of_b(evidence, values)
+
+    assert (found.decision, found.fails_more) == (Decision.INCONCLUSIVE, True)
+    assert not effect_of_b(evidence, values, metric=TPS).fails_more
+    assert find_borne(evidence, values, (P99, None, ALL))["b"].decides
+    assert not find_borne(evidence, values, (TPS, None, ALL))["b"].decides
+
+
+@pytest.mark.parametrize(
+    ("lost", "slower", "decision"),
+    [
+        ({"b": 0.02}, 1.4, Decision.WORSE),  # what it lost would have taken longer still
+        ({"a": 0.02}, 0.7, Decision.BETTER),
+        ({"a": 0.02}, 1.4, Decision.INCONCLUSIVE),
+        ({"a": 0.02, "b": 0.02}, 0.7, Decision.BETTER),
+        ({"a": 0.02, "b": 0.0205}, 0.7, Decision.BETTER),  # of a hundredth, a twentieth
+    ],
+)
+def test_what_was_lost_matters_where_it_may_turn_the_effect(
+    lost: dict[str, float], slower: float, decision: Decision
+) -> None:
+    evidence = plan_trial(random.Random(1), blocks=8)
+
+    assert effect_of_b(evidence, measure(evidence, lost, slower=slower)).decision is decision
+
+
+@pytest.mark.parametrize(("reach", "decision"), [(0.05, Decision.BETTER), (0.4, Decision.INCONCLUSIVE)])
+def test_few_lost_ones_are_in_the_interval(reach: float, decision: Decision) -> None:
+    """Had they been the slowest, the p99 of b would be longer by so much."""
+    evidence = plan_trial(random.Random(1), blocks=8)
+    values = measure(evidence, {"b": 0.005})
+    known = effect_of_b(evidence, values)
+    lost: Told = {(run.id, P99 + LOST, None, ALL): reach for run in evidence.runs_of("b")}
+
+    found = effect_of_b(evidence, values | lost)
+
+    assert (found.decision, found.fails_more) == (decision, False)
+    assert found.hidden_below == 0
+    assert found.hidden_above == pytest.approx(reach)
+    assert known.high is not None
+    assert found.high == pytest.approx(known.high * math.exp(reach))
+    assert find_borne(evidence, values | lost, (P99, None, ALL))["b"].up == pytest.approx(reach)
+
+
+def test_fewer_failures_are_asked_for_and_not_more_blocks() -> None:
+    evidence = plan_trial(random.Random(1), blocks=8, metric=P99, expect="better", margin=0.03)
+    lost: Told = {(run.id, P99 + LOST, None, ALL): 0.4 for run in evidence.runs_of("b")}
+    primary = estimate_primary(evidence, measure(evidence, {"b": 0.005}) | lost)
+
+    _, needed = judge_hypothesis(evidence, primary, ())
+
+    assert (needed.blocks, needed.text.code) == (None, "needed.failures")
+
+
+def test_older_rules_do_not_ask_what_was_lost() -> None:
+    evidence = plan_trial(random.Random(1), blocks=8)
+    values = measure(evidence, {"b": 0.02})
+
+    assert effect_of_b(of_rules(evidence, 14), values).decision is Decision.BETTER
+
+
+def of_rules(evidence: Evidence, version: int) -> Evidence:
+    return replace(evidence, rules=RULES[version])
+
+
+@pytest.mark.parametrize(
+    ("metric", "few", "many"),
+    [
+        ("pgbench.latency_p50", 0.49, 0.51),
+        ("pgbench.latency_p95", 0.049, 0.051),
+        (P99, 0.0099, 0.0101),
+        ("pgbench.latency_p999", 0.00099, 0.00101),
+        ("pgbench.latency_mean", 0.0009, 0.0011),
+    ],
+)
+def test_nothing_bounds_a_percentile_where_more_is_lost_than_is_slower(metric: str, few: float, many: float) -> None:
+    evidence = plan_trial(random.Random(1))
+
+    hides = [
+        hides_times(evidence, measure(evidence, {"b": share}), "b", "a", (metric, None, ALL)) for share in (few, many)
+    ]
+
+    assert hides == [False, True]
+
+
+# A load of one transaction a second: none is not next to one.
+
+
+def tell_lowest(evidence: Evidence, a: float, b: float) -> Values:
+    rng = np.random.default_rng(2)
+    return {
+        (run.id, LOWEST, None, ALL): {"a": a, "b": b}[run.slot.arm] * math.exp(rng.normal(0, 0.03))
+        for run in evidence.valid
+    }
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expect", "verdict"),
+    [
+        (1.15, 0.0, "not-worse", Verdict.INCONCLUSIVE),
+        (1.05, 0.1, "equivalent", Verdict.INCONCLUSIVE),
+        (0.0, 1.15, "not-worse", Verdict.SUPPORTED),
+        (2.0, 0.0, "not-worse", Verdict.REFUTED),
+        (0.0, 0.0, "not-worse", Verdict.INCONCLUSIVE),
+        (300.0, 300.0, "not-worse", Verdict.SUPPORTED),
+    ],
+)
+def test_nothing_is_not_taken_for_next_to_something(a: float, b: float, expect: str, verdict: Verdict) -> None:
+    evidence = plan_trial(random.Random(1), blocks=12, metric=LOWEST, expect=expect, margin=0.2)
+    values = tell_lowest(evidence, a, b)
+
+    comparison = compare_metric(evidence, values, "b", (LOWEST, None, ALL), comparisons=1)
+
+    assert conclude_about(evidence, comparison) is verdict
+
+
+def test_a_ratio_to_nothing_says_so() -> None:
+    evidence = plan_trial(random.Random(1), blocks=12, metric=LOWEST, expect="not-worse", margin=0.2)
+    values = tell_lowest(evidence, 1.15, 0.0)
+
+    comparison = compare_metric(evidence, values, "b", (LOWEST, None, ALL), comparisons=1)
+    of_old = compare_metric(of_rules(evidence, 14), values, "b", (LOWEST, None, ALL), comparisons=1)
+
+    assert [(one.code, one.values["count"]) for one in comparison.caveats] == [("at-floor", 12)]
+    assert comparison.low is not None
+    assert comparison.low < 1e-6
+    assert of_old.low is not None
+    assert of_old.low > 0.8
+
+
+def test_another_metric_is_asked_for_and_not_more_blocks() -> None:
+    evidence = plan_trial(random.Random(1), blocks=12, metric=LOWEST, expect="not-worse", margin=0.2)
+    primary = estimate_primary(evidence, tell_lowest(evidence, 1.15, 0.0))
+
+    _, needed = judge_hypothesis(evidence, primary, ())
+
+    assert (needed.blocks, needed.text.code) == (None, "needed.floor")
