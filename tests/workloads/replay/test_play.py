@@ -20,7 +20,7 @@ from pgtrial.workloads.replay.play import play
 
 DATABASE = "postgres"
 TABLES = """
-DROP TABLE IF EXISTS shelf, told, part;
+DROP TABLE IF EXISTS shelf, told, part CASCADE;
 CREATE TABLE shelf (item int PRIMARY KEY, n int);
 CREATE TABLE told (at timestamptz DEFAULT clock_timestamp(), what text)
 """
@@ -145,6 +145,40 @@ def test_a_row_with_a_reference_waits_for_what_it_refers_to(tables, write_log, s
     status, lines, said = replay(tables, write_log(rows))
 
     assert (status, sum("differs" in line for line in lines)) == (0, 0), said
+    assert "1 waited for another session, 0 of them in vain" in said
+
+
+MORE = """
+DROP TABLE IF EXISTS days CASCADE;
+CREATE TABLE days (day int, n int) PARTITION BY RANGE (day);
+CREATE TABLE week PARTITION OF days FOR VALUES FROM (0) TO (100);
+CREATE VIEW goods AS SELECT item, n FROM shelf;
+CREATE VIEW public.cheap AS SELECT * FROM goods WHERE n < 100
+"""
+
+
+@pytest.mark.parametrize(
+    ("insert", "update", "asked"),
+    [
+        ("public.shelf", "shelf", "shelf WHERE item = 17"),
+        ("shelf", "public.cheap", "shelf WHERE item = 17"),
+        ("cheap", "shelf", "shelf WHERE item = 17"),
+        ("week", "days", "days WHERE day = 17"),
+        ("days", "public.week", "days WHERE day = 17"),
+    ],
+)
+def test_a_row_is_the_same_by_whatever_name_its_table_has(tables, write_log, insert, update, asked) -> None:
+    for statement in MORE.split(";"):
+        tables.execute(statement)
+    rows = [
+        (0.0, "a", f"statement: INSERT INTO {insert} SELECT 17, 0 FROM pg_sleep(0.4)"),
+        (0.01, "b", f"statement: UPDATE {update} SET n = 77 WHERE {asked.partition(' WHERE ')[2]}"),
+    ]
+
+    status, _, said = replay(tables, write_log(rows))
+
+    assert status == 0, said
+    assert tables.query(f"SELECT n FROM {asked}") == [(77,)]
     assert "1 waited for another session, 0 of them in vain" in said
 
 

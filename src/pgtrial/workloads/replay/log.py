@@ -35,10 +35,13 @@ _NOT_BEGUN = ("PARSE", "BIND")  # what a session does while it is told a stateme
 _PARAMETER = re.compile(r"\$\d+ = (?:NULL|'((?:[^']++|'')*+)')(?:, |$)")
 LEAD = r"(?>\s|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*+"  # blanks and comments before a statement
 # Anywhere in a text of several: the replay would send no data, and the session could do nothing more.
-_OWN_DATA = re.compile(rf"(?:^|;){LEAD}COPY\b[^;]*?\b(?:FROM\s+STDIN|TO\s+STDOUT)\b", re.IGNORECASE)
-_NAME = r"(?P<name>\w+|\"(?:[^\"]|\"\")+\")"
-_PREPARE = re.compile(rf"{LEAD}PREPARE\s+(?!TRANSACTION\b){_NAME}", re.IGNORECASE)
-_DEALLOCATE = re.compile(rf"{LEAD}DEALLOCATE\s+(?:PREPARE\s+)?(?!ALL\b){_NAME}", re.IGNORECASE)
+_OWN_DATA = re.compile(rf"(?:^|;){LEAD}COPY\b[^;]*?\bFROM\s+STDIN\b", re.IGNORECASE)
+NAME = r"(?P<name>\w+|\"(?:[^\"]|\"\")+\")"
+_TYPES = r"\((?:[^()]|\([^()]*\))*+\)"
+PREPARE = re.compile(
+    rf"{LEAD}PREPARE\s+(?!TRANSACTION\b){NAME}(?:\s*(?:{_TYPES}\s*)?AS\b(?P<body>.*))?", re.IGNORECASE | re.DOTALL
+)
+_DEALLOCATE = re.compile(rf"{LEAD}DEALLOCATE\s+(?:PREPARE\s+)?(?!ALL\b){NAME}", re.IGNORECASE)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -138,15 +141,15 @@ def _objection(session: Session, logged: re.Match[str]) -> str:
         return "an earlier one had begun it, and more of its rows were asked for"
     if _OWN_DATA.search(text):
         return "COPY has data of its own"
-    if made := _PREPARE.match(text):
-        session.prepared.add(_folded(made["name"]))
+    if made := PREPARE.match(text):
+        session.prepared.add(folded(made["name"]))
     # Drivers prepare by the protocol, which the replay does not, and some deallocate by SQL.
-    if (gone := _DEALLOCATE.match(text)) and _folded(gone["name"]) not in session.prepared:
+    if (gone := _DEALLOCATE.match(text)) and folded(gone["name"]) not in session.prepared:
         return "it deallocates what no statement of its session had prepared"
     return ""
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
     """As the server knows a name, but for doubled quotation marks."""
     return name[1:-1] if name.startswith('"') else name.lower()
 

@@ -17,9 +17,9 @@ from psycopg.abc import PQGen
 
 from pgtrial.postgres.connect import APPLICATION, connect
 from pgtrial.workloads.replay.arrivals import Arrivals, timed
-from pgtrial.workloads.replay.foreign_keys import find_looked
 from pgtrial.workloads.replay.log import Session, Statement
 from pgtrial.workloads.replay.order import Step, put_in_order
+from pgtrial.workloads.replay.relations import find_relations
 from pgtrial.workloads.replay.types import Choice, find_types
 from pgtrial.workloads.replay.waits import Waits
 
@@ -73,7 +73,7 @@ async def play(
     event loop looks with. Raises ConnectError.
     """
     async with connect(conninfo, application=_application(), as_user=True) as asking:
-        steps = put_in_order(sessions, await find_looked(asking))
+        steps = put_in_order(sessions, await find_relations(asking))
         gc.freeze()
         gc.disable()  # a collection takes longer than many a statement
         types, unprepared = await find_types(asking, sessions)
