@@ -187,11 +187,11 @@ def test_more_rows_of_a_statement_are_not_the_statement_again(write_log) -> None
     assert log.left_out == {"an earlier one had begun it, and more of its rows were asked for": 2}
 
 
-def test_only_what_was_prepared_by_sql_is_deallocated(write_log) -> None:
+def test_only_what_was_prepared_in_the_log_is_deallocated(write_log) -> None:
     log = read_log(
         write_log(
             [
-                (0, "a", "execute pdo_stmt_00000001: SELECT 1"),
+                (0, "a", "execute pdo_stmt_00000002: SELECT 1"),
                 (1, "a", "statement: DEALLOCATE pdo_stmt_00000001"),
                 (2, "a", "statement: PREPARE One AS SELECT 1"),
                 (3, "a", 'statement: DEALLOCATE PREPARE "one"'),
@@ -202,6 +202,48 @@ def test_only_what_was_prepared_by_sql_is_deallocated(write_log) -> None:
 
     assert [one.due for one in log.sessions[0].statements] == [0.0, 2.0, 3.0, 4.0]
     assert log.left_out == {"it deallocates what no statement of its session had prepared": 1}
+
+
+def test_what_a_driver_prepared_has_a_name_until_it_is_deallocated_or_another_text_has_it(write_log) -> None:
+    one = [(0, "a", "execute S_1/C_2: SELECT $1", "LOG", "parameters: $1 = '1'")]
+    log = read_log(
+        write_log(
+            [
+                *one,
+                (1, "a", "duration: 0.1 ms  execute user:by-id: SELECT 2"),
+                (1, "a", "duration: 0.1 ms  execute user:by-id: SELECT 'a: b'"),
+                *one,
+                (2, "b", "execute S_1: SELECT 2"),
+                (3, "a", 'statement: DEALLOCATE "S_1"'),
+                *one,
+                (4, "a", "statement: /* now */ DEALLOCATE ALL"),
+                (5, "a", "execute user:by-id: SELECT 'a: b'"),
+                (6, "a", "execute user:by-id: SELECT 2"),
+                (7, "a", "statement: discard all"),
+                (8, "a", "execute <unnamed>: SELECT 2"),
+                (9, "a", "execute S_1: SELECT $1"),
+            ]
+        )
+    )
+
+    of_a, of_b = ([(one.name, one.forgets) for one in session.statements] for session in log.sessions)
+    assert of_a == [
+        ("S_1", ()),
+        ("user:by-id", ()),
+        ("pgtrial 1", ()),
+        ("S_1", ()),
+        ("", ("S_1",)),
+        ("S_1", ()),
+        ("", ("user:by-id", "pgtrial 1", "S_1")),
+        ("user:by-id", ()),
+        ("pgtrial 2", ()),
+        ("", ("user:by-id", "pgtrial 2")),
+        ("", ()),
+        ("", ()),  # whose parameters the log does not have
+    ]
+    assert of_b == [("S_1", ())]
+    assert [one.text for one in log.sessions[0].statements][1:3] == ["SELECT 2", "SELECT 'a: b'"]
+    assert log.left_out == {}
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ _TEXTS_KEPT = 1000
 _OF_CSVLOG = "The log of a server with log_destination = csvlog is one."
 _LOGGED = re.compile(
     r"(?:duration: (?P<ms>\d{1,12}(?:\.\d{1,9})?) ms  )?"
-    r"(?:statement|execute (?P<fetch>fetch from )?[^:]*): (?P<text>.*)",
+    r"(?:statement|execute (?P<fetch>fetch from )?(?P<name>.+?)): (?P<text>.*)",
     re.DOTALL,
 )
 _CANCELLED = {"canceling statement due to user request", "canceling statement due to statement timeout"}
@@ -42,13 +42,16 @@ PREPARE = re.compile(
     rf"{LEAD}PREPARE\s+(?!TRANSACTION\b){NAME}(?:\s*(?:{_TYPES}\s*)?AS\b(?P<body>.*))?", re.IGNORECASE | re.DOTALL
 )
 _DEALLOCATE = re.compile(rf"{LEAD}DEALLOCATE\s+(?:PREPARE\s+)?(?!ALL\b){NAME}", re.IGNORECASE)
+_DEALLOCATE_ALL = re.compile(rf"{LEAD}(?:DISCARD|DEALLOCATE(?:\s+PREPARE)?)\s+ALL\b", re.IGNORECASE)
+_UNNAMED = "<unnamed>"
 
 
 @dataclass(slots=True, kw_only=True)
 class Statement:
     """``due`` is in seconds since the first one of the log, whose times are whole milliseconds; ``place`` tells which
     one of a millisecond came first. ``failed``: in the original, which ``ended`` well where that is known;
-    ``cancelled``: after so many seconds, by its user or because its time was over.
+    ``cancelled``: after so many seconds, by its user or because its time was over. ``name``: under which it is prepared
+    by the protocol, "" where it is not; ``forgets``: names of which nothing is prepared any more when it has ended.
     """
 
     due: float
@@ -57,16 +60,35 @@ class Statement:
     failed: bool = False
     ended: bool = False
     cancelled: float | None = None
+    name: str = ""
+    forgets: tuple[str, ...] = ()
     place: int = field(default=0, compare=False)
 
 
 @dataclass(slots=True, kw_only=True)
 class Session:
-    """``statements`` in the order in which they were due, and the names of those that it ``prepared`` by SQL."""
+    """``statements`` in the order in which they were due, and the names of those that it ``prepared``. Of what it had
+    prepared by the protocol, and has now, ``named`` has the names in the replay by name in the log and text.
+    """
 
     name: str
     statements: list[Statement] = field(default_factory=list)
     prepared: set[str] = field(default_factory=set)
+    named: dict[tuple[str, str], str] = field(default_factory=dict)
+    renamed: int = 0
+
+    def name_for(self, name: str, text: str) -> str:
+        """That of the log, unless another text has it: the log does not tell of the end of that by the protocol."""
+        if (name, text) not in self.named:
+            self.renamed += (is_taken := name in self.named.values())
+            self.named[name, text] = f"pgtrial {self.renamed}" if is_taken else name
+            self.prepared.add(name)
+        return self.named[name, text]
+
+    def forget(self, name: str | None) -> tuple[str, ...]:
+        """Names in the replay that are free when ``name`` has been deallocated, or all have been."""
+        gone = [key for key in self.named if name in (None, key[0])]
+        return tuple(self.named.pop(key) for key in gone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,15 +123,7 @@ def read_log(path: Path, *, database: str | None = None, allow_code: bool = Fals
             if not allow_code and _is_code(match["text"]):
                 left_out["code, files or other hosts, for which it takes --allow-code"] += 1
                 continue
-            session.statements.append(
-                Statement(
-                    due=time - float(match["ms"] or 0) / 1000,
-                    place=place,
-                    text=match["text"],
-                    parameters=_parameters(row[_DETAIL]),
-                    ended=match["ms"] is not None,
-                )
-            )
+            session.statements.append(_statement(session, match, row[_DETAIL], time, place))
     named = {owners[one.name] for one in sessions.values() if one.statements}
     if database is None and len(named) > 1:
         raise SpecError(
@@ -134,6 +148,26 @@ def read_log(path: Path, *, database: str | None = None, allow_code: bool = Fals
     return Log(sessions=tuple(kept), left_out=left_out)
 
 
+def _statement(session: Session, logged: re.Match[str], detail: str, time: float, place: int) -> Statement:
+    text, parameters = logged["text"], _parameters(detail)
+    name = (logged["name"] or _UNNAMED).partition("/")[0]  # behind it is that of a cursor
+    is_named = name != _UNNAMED and (bool(parameters) or "$" not in text)  # which may have been cut out of the log
+    forgets: tuple[str, ...] = ()
+    if gone := _DEALLOCATE.match(text):
+        forgets = session.forget(folded(gone["name"]))
+    elif _DEALLOCATE_ALL.match(text):
+        forgets = session.forget(None)
+    return Statement(
+        due=time - float(logged["ms"] or 0) / 1000,
+        place=place,
+        text=text,
+        parameters=parameters,
+        ended=logged["ms"] is not None,
+        name=session.name_for(name, text) if is_named else "",
+        forgets=forgets,
+    )
+
+
 def _objection(session: Session, logged: re.Match[str]) -> str:
     """Why a statement of the log cannot be sent again, "" where it can."""
     text = logged["text"]
@@ -143,7 +177,7 @@ def _objection(session: Session, logged: re.Match[str]) -> str:
         return "COPY has data of its own"
     if made := PREPARE.match(text):
         session.prepared.add(folded(made["name"]))
-    # Drivers prepare by the protocol, which the replay does not, and some deallocate by SQL.
+    # Such as what a driver had prepared before the log begins.
     if (gone := _DEALLOCATE.match(text)) and folded(gone["name"]) not in session.prepared:
         return "it deallocates what no statement of its session had prepared"
     return ""
