@@ -310,9 +310,9 @@ def test_of_several_databases_one_has_to_be_named(write_log) -> None:
         (b'"half', "is no csvlog after record 0"),
         (
             b'2026-01-20 10:00:00 UTC,a,b,,,s,,,,,,LOG,,"statement: SELECT 1"' + b"," * 12 + b"\n2026-",
-            "record 2 .* has 1 columns",
+            "record 2 .*, in line 2, has 1 columns",
         ),
-        (b"\xff" * 9, "is not UTF-8"),
+        (b"\xff" * 9, "record 1 .*it is no csvlog"),
     ],
 )
 def test_what_is_no_csvlog_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
@@ -338,6 +338,43 @@ def test_a_log_in_other_words_or_another_form_is_told_what_is_wanted(tmp_path: P
         read_log(path)
 
     assert said in str(caught.value.hint)
+
+
+def test_a_log_in_which_the_clock_was_changed_is_refused(write_log) -> None:
+    """The last hour of summer comes again; which one is meant a name of a zone does not say."""
+    path = write_log([(0, "a", "statement: SELECT 1"), (1, "b", "statement: SELECT 2")])
+    path.write_text(path.read_text().replace("UTC", "CEST", 1).replace("UTC", "CET"))
+
+    with pytest.raises(SpecError, match=r"two zones, CEST and from 2026-01-20 10:00:01\.000 CET on another"):
+        read_log(path)
+
+
+def test_a_record_that_was_cut_off_among_others_is_found(write_log) -> None:
+    path = write_log([(number, "a", f"statement: SELECT {number},\n 9") for number in range(3)])
+    path.write_text(path.read_text().replace(' 9"', "", 2).replace("0,\n", '0,\n 9"', 1))
+
+    with pytest.raises(SpecError, match="after record 1, from line 3 on") as refused:
+        read_log(path)
+    assert "begins there" in str(refused.value.hint)
+
+
+def test_only_statements_that_are_replayed_have_to_be_utf_8(write_log) -> None:
+    path = write_log(
+        [
+            (0, "a", "statement: SELECT 'grün'"),
+            (1, "b", 'role "grau" does not exist', "FATAL", "", "", "startup"),
+            (2, "c", "statement: SELECT 'grau'"),
+        ],
+        database={"a": "app", "b": "app", "c": "other"},
+    )
+    path.write_bytes(path.read_text().replace("grau", "gr\udcff").encode(errors="surrogateescape"))
+
+    with pytest.raises(SpecError, match="of several databases: app, other"):
+        read_log(path)
+    (session,) = read_log(path, database="app").sessions
+    assert [one.text for one in session.statements] == ["SELECT 'grün'"]
+    with pytest.raises(SpecError, match=r"the statement in record 3 of .* is not UTF-8"):
+        read_log(path, database="other")
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ _COLUMNS = 23  # of version 12 and older; later ones have more
 _LONGEST = 16 << 20  # characters of one text, or of one line
 _TEXTS_KEPT = 1000
 _OF_CSVLOG = "The log of a server with log_destination = csvlog is one."
+_OF_TORN = "Is the record that begins there whole? Remove what was cut off, at the end or where logs were joined."
 _LOGGED = re.compile(
     r"(?:duration: (?P<ms>\d{1,12}(?:\.\d{1,9})?) ms  )?"
     r"(?:statement|execute (?P<fetch>fetch from )?(?P<name>.+?)): (?P<text>.*)",
@@ -108,10 +109,17 @@ def read_log(path: Path, *, database: str | None = None, allow_code: bool = Fals
     sessions: dict[str, Session] = {}
     owners: dict[str, str] = {}
     left_out: Counter[str] = Counter()
+    zone = ""
     for place, row in enumerate(_rows(path)):
         session = sessions.setdefault(row[_SESSION], Session(name=row[_SESSION]))
         owners[row[_SESSION]] = row[_DATABASE] or owners.get(row[_SESSION], "")  # not known until it is connected
-        time = _time(row[_TIME], path)
+        time, own_zone = _time(row[_TIME], path)
+        zone = zone or own_zone
+        if own_zone != zone:
+            raise SpecError(
+                f'"{path}" has times of two zones, {make_visible(zone)} and from {make_visible(row[_TIME])} on another',
+                hint="Replay what is before that, and what is after it, as two logs. log_timezone = UTC never changes.",
+            )
         # A session that is ended while it is idle has no statement; a text that cannot be parsed is met in an idle one.
         if row[_SEVERITY] in ("ERROR", "FATAL") and (row[_QUERY] or not row[_COMMAND].startswith("idle")):
             if allow_code or not _is_code(row[_QUERY]):  # else it was left out, or is
@@ -145,6 +153,7 @@ def read_log(path: Path, *, database: str | None = None, allow_code: bool = Fals
         for statement in session.statements:
             # A session does one after the other, but its end less its duration may seem to be before the last one.
             latest = statement.due = max(latest, statement.due - first)
+            _check_text(statement, path)
     return Log(sessions=tuple(kept), left_out=left_out)
 
 
@@ -166,6 +175,19 @@ def _statement(session: Session, logged: re.Match[str], detail: str, time: float
         name=session.name_for(name, text) if is_named else "",
         forgets=forgets,
     )
+
+
+def _check_text(statement: Statement, path: Path) -> None:
+    """What is in the log beside, such as the name of who could not log in, may be anything."""
+    try:
+        for text in (statement.text, *filter(None, statement.parameters)):
+            if not text.isascii():
+                text.encode()
+    except UnicodeError:
+        raise SpecError(
+            f'the statement in record {statement.place + 1} of "{path}" is not UTF-8 text',
+            hint="Convert the log, with iconv.",
+        ) from None
 
 
 def _objection(session: Session, logged: re.Match[str]) -> str:
@@ -217,24 +239,24 @@ def _rows(path: Path) -> Iterator[list[str]]:
     if path.exists() and not path.is_file():  # a pipe would be waited for
         raise SpecError(f'"{path}" is no file', hint="Name the csvlog of a server.")
     csv.field_size_limit(_LONGEST)
-    number = 0
+    number, line = 0, 1  # of the record, and in which line it begins
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            for number, row in enumerate(csv.reader(_lines(file), strict=True), start=1):
+        with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
+            reader = csv.reader(_lines(file), strict=True)
+            for number, row in enumerate(reader, start=1):
                 if len(row) < _COLUMNS:
                     raise SpecError(
-                        f'record {number} of "{path}" has {len(row)} columns: it is no csvlog',
-                        hint=_OF_CSVLOG if number == 1 else "Is its last record whole?",
+                        f'record {number} of "{path}", in line {line}, has {len(row)} columns: it is no csvlog',
+                        hint=_OF_CSVLOG if number == 1 else _OF_TORN,
                     )
                 yield row
+                line = reader.line_num + 1
     except OSError as err:
         raise SpecError(f'cannot read "{path}": {err.strerror}', hint="Name the csvlog of a server.") from err
-    except UnicodeDecodeError as err:
-        raise SpecError(f'"{path}" is not UTF-8 text', hint="Convert it, with iconv.") from err
     except csv.Error as err:
         raise SpecError(
-            f'"{path}" is no csvlog after record {number}: {err}',
-            hint="Is its last record whole?" if number else _OF_CSVLOG,
+            f'"{path}" is no csvlog after record {number}, from line {line} on: {err}',
+            hint=_OF_TORN if number else _OF_CSVLOG,
         ) from err
 
 
@@ -245,10 +267,11 @@ def _lines(file: TextIO) -> Iterator[str]:
         yield line
 
 
-def _time(text: str, path: Path) -> float:
-    """In seconds since 1970 on the clock of the log, whose zone is the same in all its records."""
+def _time(text: str, path: Path) -> tuple[float, str]:
+    """In seconds since 1970 on the clock of the log, and its zone, whose name does not say what it is."""
+    moment, _, zone = text.rpartition(" ")
     try:
-        return (datetime.fromisoformat(text.rpartition(" ")[0]).replace(tzinfo=None) - _EPOCH).total_seconds()
+        return (datetime.fromisoformat(moment).replace(tzinfo=None) - _EPOCH).total_seconds(), zone
     except ValueError:
         raise SpecError(
             f'"{make_visible(text[:80])}" in "{path}" is no time of a csvlog', hint="Name a server's csvlog."
