@@ -398,9 +398,10 @@ def test_what_a_driver_prepared_is_prepared_once_under_its_name(tables, write_lo
         (0.2, "a", select),
         (0.3, "a", f"statement: {PREPARED}"),
         (0.4, "a", 'statement: DEALLOCATE "S_1"'),
-        (0.5, "a", select.replace("item = 1", "item = 2")),
+        *((0.5, "a", select.replace("item = 1", f"item = {number}")) for number in (2, 3, 2)),
         (0.6, "a", f"statement: {PREPARED}"),
         (0.7, "a", "statement: DISCARD ALL"),
+        (0.8, "a", select),
         (0.8, "a", select),
         (0.9, "a", f"statement: {PREPARED}"),
     ]
@@ -408,7 +409,7 @@ def test_what_a_driver_prepared_is_prepared_once_under_its_name(tables, write_lo
     status, _, said = replay(tables, write_log(rows))
 
     assert status == 0, said
-    assert "replayed 12 statements, 0 with another outcome" in said
+    assert "replayed 15 statements, 0 with another outcome" in said
     assert tables.query("SELECT item FROM shelf ORDER BY 1") == [(0,), (1,), (2,)]
     by_id = "user:by-id f SELECT n FROM shelf WHERE item = 1"
     assert sorted(what for (what,) in tables.query("SELECT what FROM told")) == sorted(
@@ -443,12 +444,13 @@ def test_what_failed_to_be_prepared_in_a_transaction_is_prepared_later(tables, w
         (0.2, "a", "current transaction is aborted", "ERROR", "", "INSERT INTO shelf VALUES (17, 1)", "INSERT"),
         (0.3, "a", "statement: ROLLBACK"),
         (0.4, "a", named),
+        (0.5, "a", "statement: DEALLOCATE s"),
     ]
 
     status, _, said = replay(tables, write_log(rows))
 
     assert status == 0, said
-    assert "replayed 5 statements, 0 with another outcome" in said
+    assert "replayed 6 statements, 0 with another outcome" in said
     assert tables.query("SELECT * FROM shelf") == [(17, 1)]
 
 

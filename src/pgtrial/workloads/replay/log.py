@@ -68,28 +68,43 @@ class Statement:
 
 @dataclass(slots=True, kw_only=True)
 class Session:
-    """``statements`` in the order in which they were due, and the names of those that it ``prepared``. Of what it had
-    prepared by the protocol, and has now, ``named`` has the names in the replay by name in the log and text.
+    """``statements`` in the order in which they were due, and the names of those that it ``prepared`` and has now. Of
+    what it prepared by the protocol ``named`` has by name and text the first use, and its name in the replay.
     """
 
     name: str
     statements: list[Statement] = field(default_factory=list)
     prepared: set[str] = field(default_factory=set)
-    named: dict[tuple[str, str], str] = field(default_factory=dict)
+    named: dict[str, dict[str, tuple[Statement, str]]] = field(default_factory=dict)
     renamed: int = 0
 
-    def name_for(self, name: str, text: str) -> str:
-        """That of the log, unless another text has it: the log does not tell of the end of that by the protocol."""
-        if (name, text) not in self.named:
-            self.renamed += (is_taken := name in self.named.values())
-            self.named[name, text] = f"pgtrial {self.renamed}" if is_taken else name
-            self.prepared.add(name)
-        return self.named[name, text]
+    def note_name(self, name: str, statement: Statement) -> None:
+        """It has the name of the log, unless another text has it: the log does not tell when that was closed. What is
+        used once is not prepared: for want of such an end a server would keep thousands.
+        """
+        texts = self.named.setdefault(name, {})
+        if statement.text in texts:
+            first, own = texts[statement.text]
+            first.name = statement.name = own
+            return
+        self.renamed += (is_taken := name in self.prepared)
+        texts[statement.text] = (statement, f"pgtrial {self.renamed}" if is_taken else name)
+        self.prepared.add(name)
 
-    def forget(self, name: str | None) -> tuple[str, ...]:
-        """Names in the replay that are free when ``name`` has been deallocated, or all have been."""
-        gone = [key for key in self.named if name in (None, key[0])]
-        return tuple(self.named.pop(key) for key in gone)
+    def forget(self, name: str) -> tuple[str, ...]:
+        """Names in the replay that are free when ``name`` has been deallocated, which has to be there for that."""
+        self.prepared.discard(name)
+        gone = self.named.pop(name, {}).values()
+        for first, own in gone:
+            first.name = name if own == name else first.name
+        return tuple(own for _, own in gone)
+
+    def forget_all(self) -> tuple[str, ...]:
+        """The same of all names."""
+        found = tuple(own for texts in self.named.values() for _, own in texts.values())
+        self.prepared.clear()
+        self.named.clear()
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,16 +180,18 @@ def _statement(session: Session, logged: re.Match[str], detail: str, time: float
     if gone := _DEALLOCATE.match(text):
         forgets = session.forget(folded(gone["name"]))
     elif _DEALLOCATE_ALL.match(text):
-        forgets = session.forget(None)
-    return Statement(
+        forgets = session.forget_all()
+    statement = Statement(
         due=time - float(logged["ms"] or 0) / 1000,
         place=place,
         text=text,
         parameters=parameters,
         ended=logged["ms"] is not None,
-        name=session.name_for(name, text) if is_named else "",
         forgets=forgets,
     )
+    if is_named:
+        session.note_name(name, statement)
+    return statement
 
 
 def _check_text(statement: Statement, path: Path) -> None:
