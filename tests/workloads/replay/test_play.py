@@ -434,6 +434,19 @@ def test_a_row_of_other_types_is_sent_without_what_is_prepared(tables, write_log
     assert [float(what) for (what,) in tables.query("SELECT what FROM told ORDER BY at")] == [2, 0.75, 3]
 
 
+def test_prepared_statements_that_get_lost_are_said_to_be_a_poolers(tables, write_log) -> None:
+    rows = [(number / 10, "a", "execute s: SELECT 1") for number in range(2)]
+    # What the replay does not know of, as if another session had the connection.
+    rows += [(0.3, "a", "statement: SELECT 1; DEALLOCATE s")]
+    rows += [(0.4 + number / 10, "a", "execute s: SELECT 1") for number in range(3)]
+
+    status, _, said = replay(tables, write_log(rows))
+
+    assert status != 0
+    assert "3 of 6 statements ended otherwise than in the log (3 26000)" in said
+    assert "PgBouncer does from 1.21 on" in " ".join(said.split())
+
+
 def test_what_failed_to_be_prepared_in_a_transaction_is_prepared_later(tables, write_log) -> None:
     named = "execute s: INSERT INTO shelf VALUES (17, 1)"
     rows = [
