@@ -184,6 +184,25 @@ def test_what_a_program_waits_for_is_told_as_it_says_it(play, monkeypatch):
     )
 
 
+@pytest.mark.parametrize(
+    ("script", "error"),
+    [
+        (
+            "echo FATAL: no table; echo '  ^'; echo FATAL: no table; echo; echo a; echo b; echo c; exit 3",
+            "FATAL: no table",
+        ),
+        ("echo; echo one; echo two; kill -9 $$", "one; two"),
+        ("echo ERROR: PGPASSWORD=hunter2xyz; exit 3", "ERROR: PGPASSWORD=***"),
+        ("echo FATAL: not that; echo but this >&2; exit 3", "but this"),
+    ],
+)
+def test_a_program_that_fails_may_say_why_on_its_output(play, script, error):
+    """As sysbench does, which prints "FATAL" there."""
+    outcome, _ = play(script, translate=lambda line: None)
+
+    assert error_of(outcome) == f"command: {error}"
+
+
 def test_what_is_noise_is_not_told(play):
     noise = "echo noise at its start >&2"
 

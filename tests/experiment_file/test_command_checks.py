@@ -186,6 +186,10 @@ def test_of_a_script_that_is_not_read_it_is_said_how_it_gets_its_clients(tmp_pat
         'command = ["pgtrial", "replay", "app.csv"]\n',
         'command = ["/opt/pgtrial/bin/pgtrial", "replay", "--database={clients}", "app.csv"]\n',
         'command = ["python3", "-m", "pgtrial", "replay", "app.csv"]\n',
+        'command = ["env", "-u", "PGHOSTADDR", "pgtrial", "replay", "app.csv"]\n',
+        'command = ["nice", "-n", "5", "pgtrial", "--language", "ru", "replay", "app.csv"]\n',
+        'command = ["sh", "-c", "exec /opt/pgtrial/bin/pgtrial replay app.csv; true"]\n',
+        'command = ["pgtrial", "--no-color", "replay", "app.csv"]\n',
     ],
 )
 def test_a_replay_has_the_sessions_and_the_rate_of_its_log(tmp_path: Path, load: str) -> None:
@@ -202,6 +206,15 @@ def test_a_replay_has_the_sessions_and_the_rate_of_its_log(tmp_path: Path, load:
     assert find(text + "clients = 2\n", tmp_path) == {}
     assert "a replay has the rate of its log" in find(text + "rate = 50\n", tmp_path)["workload.rate"].message
     assert "at the times of its log" in find(text + "[limits]\nprove = true\n", tmp_path)["limits.prove"].message
+
+
+@pytest.mark.parametrize(
+    "words", ['"pgtrial", "check", "replay"', '"sh", "-c", "my-pgtrial replay"', '"pgtrial", "replayed"']
+)
+def test_what_is_called_in_a_like_manner_is_no_replay(words: str) -> None:
+    load = LOAD.replace('"python3", "load.py"', words)
+
+    assert find(load + "clients = 2\n") == {}
 
 
 @pytest.mark.parametrize(

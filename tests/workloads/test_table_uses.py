@@ -3,7 +3,7 @@
 import pytest
 
 from pgtrial.postgres.existing.table_rights import TableUse
-from pgtrial.workloads.table_uses import table_uses
+from pgtrial.workloads.table_uses import possible_uses, table_uses
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,21 @@ def test_needs(script, needed):
 def test_an_insert_knows_the_columns_that_it_names():
     assert table_uses('INSERT INTO a (x, "Y", Z) VALUES (1, 2, 3);') == {TableUse("", "a", "INSERT", ("x", "Y", "z"))}
     assert table_uses("INSERT INTO a VALUES (1);") == {TableUse("", "a", "INSERT")}
+
+
+@pytest.mark.parametrize(
+    ("text", "possible"),
+    [
+        ("UPDATE base.s.a SET x = 1 WHERE y = 2", {"s.a UPDATE", "s.a SELECT"}),
+        ("SELECT 1 AS create FROM a", {"a SELECT"}),
+        (
+            "MERGE INTO s.a USING b ON a.i = b.i WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (1)",
+            {"s.a INSERT", "s.a UPDATE", "s.a DELETE", "b SELECT"},
+        ),
+        ("COPY (SELECT * FROM a) TO STDOUT", {"a SELECT"}),
+        ("SELECT FROM WHERE (", set()),
+        ("PREPARE q AS SELECT * FROM a", set()),
+    ],
+)
+def test_possible_uses_are_also_those_that_are_not_sure(text, possible):
+    assert {f"{use.schema}{'.' if use.schema else ''}{use.name} {use.right}" for use in possible_uses(text)} == possible

@@ -16,6 +16,11 @@ from pgtrial.cli.terminal import echo
 
 _CHANCE = 4.0  # standard deviations of a count
 _CODES = 5  # SQLSTATEs that are named
+_OF_NAMES = {"26000", "42P05"}  # a prepared statement is not there, or is there already
+_OF_POOLER = (
+    "A pooler that gives a connection to several sessions has to know prepared statements, as PgBouncer does from 1.21 "
+    "on with max_prepared_statements."
+)
 _TELL_EVERY = 0.1  # s, before the first statement is due after the word that all is ready
 _QUICK = 0.99  # of the statements are to be sent in time
 
@@ -112,7 +117,9 @@ def command(
     if differ > max(played.statements * share + chance, 1 if share else 0):
         raise WorkloadError(
             f"{differ} of {played.statements} statements ended otherwise than in the log{_codes(played.differ)}",
-            hint="Replay it to the data that there were when it began, or raise --most-differ.",
+            hint=_OF_POOLER
+            if played.differ.keys() & _OF_NAMES
+            else "Replay it to the data that there were when it began, or raise --most-differ.",
         )
     if late > most_lag / 1000:
         raise WorkloadError(

@@ -1,7 +1,7 @@
 """Checks of a load by a program of the user's choice: what it needs, and what only another kind of load can have."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path as FilePath
 
 from pgtrial.experiment_file.arms import all_declared
@@ -21,6 +21,8 @@ PLACEHOLDERS = ("clients", "rate", "seconds", "seed", "host", "port", "user", "d
 _NOT_OF_COMMANDS = ("mix", "scenario", "share", "latency_limit", "protocol", "threads", "max_tries")
 _ONLY_OF_COMMANDS = ("command", "files", "results")
 _CLIENTS = re.compile(r"\{clients\}|PGTRIAL_CLIENTS")
+# Whatever starts it: env, nice, a shell, python -m.
+_REPLAY = re.compile(r"""(?<![^\s/;&|("'])pgtrial["']?(?:\s+-\S+(?:\s+[^-\s]\S*)?)*?\s+["']?replay(?![^\s;&|)"'])""")
 _SYSBENCH, _BENCHBASE, _PGREPLAY = "sysbench", "benchbase", "pgreplay"
 RATE_OF_SYSBENCH = "a rate of sysbench's own is not seen: how late an event was begun is in no latency"
 CONFIGURATION_OF_BENCHBASE = ".xml"
@@ -98,15 +100,8 @@ def commands_of(experiment: Experiment) -> Iterator[tuple[Path, tuple[str, ...]]
 def replays(experiment: Experiment) -> bool:
     """Whether a command sends the statements of a log, by pgreplay or by pgtrial itself."""
     return experiment.workload.results == _PGREPLAY or any(
-        _is_replay(command) for _, command in commands_of(experiment)
+        _REPLAY.search(" ".join(command)) for _, command in commands_of(experiment)
     )
-
-
-def _is_replay(command: Sequence[str]) -> bool:
-    program, *words = command or ("",)
-    if words[:2] == ["-m", "pgtrial"]:
-        program, words = words[1], words[2:]
-    return FilePath(program).name == "pgtrial" and next((each for each in words if each[:1] != "-"), "") == "replay"
 
 
 def _read_clients(workload: WorkloadTable, folder: FilePath | None) -> bool:

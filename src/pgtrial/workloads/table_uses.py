@@ -12,8 +12,9 @@ from pgtrial.model.arm import Arm
 from pgtrial.postgres.existing.table_rights import TableUse
 from pgtrial.workloads.scenarios import read_arm_scripts, scenarios_of
 from pgtrial.workloads.sql_tree import MARK, parse_statement
-from pgtrial.workloads.statements import planned_statements
+from pgtrial.workloads.statements import planned_statements, read_statements
 
+_COPY = re.compile(r"COPY\b", re.IGNORECASE)
 # What a script can do that gives its names or its rights another meaning: then nothing is said of it.
 _ELSEWHERE = re.compile(r"\b(?:SET\s+(?:(?:SESSION|LOCAL)\s+)?(?:ROLE|AUTHORIZATION|search_path)|CREATE|GRANT)\b", re.I)
 _MEANINGS = frozenset({"search_path", "role", "session_authorization"})  # settings that do
@@ -39,15 +40,26 @@ def table_uses(script: str) -> frozenset[TableUse]:
     if _ELSEWHERE.search(script):
         return frozenset()
     trees = (parse_statement(statement.prepared) for statement in planned_statements(script))
-    return frozenset(use for tree in trees if tree is not None for use in _uses(tree))
+    # What MERGE does with its target its branches say, each of which may never be taken.
+    return frozenset(use for tree in trees if tree is not None and tree.find(exp.Merge) is None for use in _uses(tree))
+
+
+def possible_uses(text: str) -> frozenset[TableUse]:
+    """What statements may do with the tables that they name, whatever these names mean where they are executed."""
+    found: set[TableUse] = set()
+    for statement in read_statements(text):
+        if statement.is_planned or _COPY.match(statement.text):
+            tree = parse_statement(statement.prepared)
+            for table in () if tree is None else tree.find_all(exp.Table):
+                table.set("catalog", None)  # there is no other database for a statement
+            found.update(() if tree is None else _uses(tree))
+    return frozenset(found)
 
 
 def _uses(tree: exp.Expr) -> Iterator[TableUse]:
-    if tree.find(exp.Merge) is not None:
-        return  # what it does with its target its branches say, each of which may never be taken
     local = {_name(each.args["alias"].this) for each in tree.find_all(exp.CTE)}
     targets = set()
-    for statement in tree.find_all(exp.Insert, exp.Update, exp.Delete):
+    for statement in tree.find_all(exp.Insert, exp.Update, exp.Delete, exp.Merge):
         schema = statement.this
         target = schema.this if isinstance(schema, exp.Schema) else schema
         if isinstance(target, exp.Table):
@@ -69,6 +81,9 @@ def _changes(statement: exp.Expr, target: exp.Table) -> Iterator[TableUse]:
         conflict = statement.args.get("conflict")
         if conflict is not None and conflict.expressions:
             yield TableUse(*found, "UPDATE")
+        return
+    if isinstance(statement, exp.Merge):
+        yield from (TableUse(*found, right) for right in ("INSERT", "UPDATE", "DELETE"))
         return
     yield TableUse(*found, "UPDATE" if isinstance(statement, exp.Update) else "DELETE")
     where = statement.args.get("where")

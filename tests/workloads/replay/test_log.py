@@ -187,11 +187,11 @@ def test_more_rows_of_a_statement_are_not_the_statement_again(write_log) -> None
     assert log.left_out == {"an earlier one had begun it, and more of its rows were asked for": 2}
 
 
-def test_only_what_was_prepared_by_sql_is_deallocated(write_log) -> None:
+def test_only_what_was_prepared_in_the_log_is_deallocated(write_log) -> None:
     log = read_log(
         write_log(
             [
-                (0, "a", "execute pdo_stmt_00000001: SELECT 1"),
+                (0, "a", "execute pdo_stmt_00000002: SELECT 1"),
                 (1, "a", "statement: DEALLOCATE pdo_stmt_00000001"),
                 (2, "a", "statement: PREPARE One AS SELECT 1"),
                 (3, "a", 'statement: DEALLOCATE PREPARE "one"'),
@@ -202,6 +202,45 @@ def test_only_what_was_prepared_by_sql_is_deallocated(write_log) -> None:
 
     assert [one.due for one in log.sessions[0].statements] == [0.0, 2.0, 3.0, 4.0]
     assert log.left_out == {"it deallocates what no statement of its session had prepared": 1}
+
+
+def test_what_a_driver_prepared_has_a_name_until_it_is_deallocated_or_another_text_has_it(write_log) -> None:
+    one = (0, "a", "execute S_1/C_2: SELECT $1", "LOG", "parameters: $1 = '1'")
+    two, three = (1, "a", "duration: 0.1 ms  execute by:id: SELECT 2"), (1, "a", "execute by:id: SELECT 'a: b'")
+    log = read_log(
+        write_log(
+            [
+                *(one, two, three, one, two, three),
+                (2, "b", "execute S_1: SELECT 2"),
+                (3, "a", 'statement: DEALLOCATE "S_1"'),
+                one,
+                (4, "a", 'statement: /* now */ DEALLOCATE "S_1"'),
+                (5, "a", "statement: DEALLOCATE ALL"),
+                *(three, three, two),
+                (7, "a", "statement: discard all"),
+                *(two, two),
+                (8, "a", "execute <unnamed>: SELECT 2"),
+                *((9, "a", "execute S_1: SELECT $1"),) * 2,
+            ]
+        )
+    )
+
+    of_a, of_b = ([(one.name, one.forgets) for one in session.statements] for session in log.sessions)
+    assert of_a == [
+        *(("S_1", ()), ("by:id", ()), ("pgtrial 1", ())) * 2,
+        ("", ("S_1",)),
+        ("S_1", ()),  # once, but it has to be there for what follows
+        ("", ("S_1",)),
+        ("", ("by:id", "pgtrial 1")),
+        *(("by:id", ()), ("by:id", ()), ("", ())),
+        ("", ("by:id", "pgtrial 2")),
+        *(("by:id", ()), ("by:id", ())),
+        ("", ()),
+        *(("", ()), ("", ())),  # whose parameters the log does not have
+    ]
+    assert of_b == [("", ())]
+    assert [one.text for one in log.sessions[0].statements][1:3] == ["SELECT 2", "SELECT 'a: b'"]
+    assert log.left_out == {}
 
 
 @pytest.mark.parametrize(
@@ -240,8 +279,8 @@ def test_copy_of_data_that_the_log_does_not_have_is_left_out_and_told(write_log)
         )
     )
 
-    assert [one.text for one in log.sessions[0].statements] == ["SELECT 1 -- COPY"]
-    assert sum(log.left_out.values()) == 2
+    assert [one.text for one in log.sessions[0].statements] == ["copy (SELECT 1)\nto stdout", "SELECT 1 -- COPY"]
+    assert log.left_out == {"COPY has data of its own": 1}
 
 
 def test_of_several_databases_one_has_to_be_named(write_log) -> None:
@@ -268,9 +307,9 @@ def test_of_several_databases_one_has_to_be_named(write_log) -> None:
         (b'"half', "is no csvlog after record 0"),
         (
             b'2026-01-20 10:00:00 UTC,a,b,,,s,,,,,,LOG,,"statement: SELECT 1"' + b"," * 12 + b"\n2026-",
-            "record 2 .* has 1 columns",
+            "record 2 .*, in line 2, has 1 columns",
         ),
-        (b"\xff" * 9, "is not UTF-8"),
+        (b"\xff" * 9, "record 1 .*it is no csvlog"),
     ],
 )
 def test_what_is_no_csvlog_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
@@ -296,6 +335,43 @@ def test_a_log_in_other_words_or_another_form_is_told_what_is_wanted(tmp_path: P
         read_log(path)
 
     assert said in str(caught.value.hint)
+
+
+def test_a_log_in_which_the_clock_was_changed_is_refused(write_log) -> None:
+    """The last hour of summer comes again; which one is meant a name of a zone does not say."""
+    path = write_log([(0, "a", "statement: SELECT 1"), (1, "b", "statement: SELECT 2")])
+    path.write_text(path.read_text().replace("UTC", "CEST", 1).replace("UTC", "CET"))
+
+    with pytest.raises(SpecError, match=r"two zones, CEST and from 2026-01-20 10:00:01\.000 CET on another"):
+        read_log(path)
+
+
+def test_a_record_that_was_cut_off_among_others_is_found(write_log) -> None:
+    path = write_log([(number, "a", f"statement: SELECT {number},\n 9") for number in range(3)])
+    path.write_text(path.read_text().replace(' 9"', "", 2).replace("0,\n", '0,\n 9"', 1))
+
+    with pytest.raises(SpecError, match="after record 1, from line 3 on") as refused:
+        read_log(path)
+    assert "begins there" in str(refused.value.hint)
+
+
+def test_only_statements_that_are_replayed_have_to_be_utf_8(write_log) -> None:
+    path = write_log(
+        [
+            (0, "a", "statement: SELECT 'grün'"),
+            (1, "b", 'role "grau" does not exist', "FATAL", "", "", "startup"),
+            (2, "c", "statement: SELECT 'grau'"),
+        ],
+        database={"a": "app", "b": "app", "c": "other"},
+    )
+    path.write_bytes(path.read_text().replace("grau", "gr\udcff").encode(errors="surrogateescape"))
+
+    with pytest.raises(SpecError, match="of several databases: app, other"):
+        read_log(path)
+    (session,) = read_log(path, database="app").sessions
+    assert [one.text for one in session.statements] == ["SELECT 'grün'"]
+    with pytest.raises(SpecError, match=r"the statement in record 3 of .* is not UTF-8"):
+        read_log(path, database="other")
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:

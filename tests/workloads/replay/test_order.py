@@ -1,16 +1,16 @@
 import pytest
 
-from pgtrial.workloads.replay.foreign_keys import Looked
 from pgtrial.workloads.replay.log import read_log
 from pgtrial.workloads.replay.order import can_wait, put_in_order
+from pgtrial.workloads.replay.relations import Relations
 
-NO_KEYS: Looked = {}
+NONE = Relations(parts={}, keys={})
 
 
-def awaited(path, looked: Looked = NO_KEYS) -> dict[str, list[set[str]]]:
+def awaited(path, relations: Relations = NONE) -> dict[str, list[set[str]]]:
     """By session, for each of its statements the sessions whose transactions it waits for."""
     found = {}
-    for name, steps in put_in_order(read_log(path).sessions, looked).items():
+    for name, steps in put_in_order(read_log(path).sessions, relations).items():
         found[name] = []
         for step in steps:
             others = [*step.needs, *(one for line, count in step.behind for one in line.transactions[:count])]
@@ -153,7 +153,7 @@ def test_a_statement_comes_after_who_asked_for_its_row_and_has_not_ended(write_l
         ]
     )
 
-    steps = put_in_order(read_log(path).sessions, NO_KEYS)
+    steps = put_in_order(read_log(path).sessions, NONE)
 
     after = {name: [[one.statement.text for one in step.after] for step in found] for name, found in steps.items()}
     assert after["b"] == [["UPDATE stock SET n = 1 WHERE item = 17"]]
@@ -189,6 +189,59 @@ def test_a_row_with_a_reference_waits_for_who_wrote_what_it_refers_to(write_log)
     )
     customer, orders = ("", "customer"), ("", "orders")
 
-    found = awaited(path, {(orders, "INSERT"): {customer}, (customer, "DELETE"): {orders}})
+    found = awaited(path, Relations(parts={}, keys={(orders, "INSERT"): {customer}, (customer, "DELETE"): {orders}}))
 
     assert found == {"a": [set()], "b": [{"a"}], "c": [{"a"}], "d": [{"a", "b"}], "e": [{"a", "d"}], "f": [{"d"}]}
+
+
+INSERT = "INSERT INTO stock VALUES (17, 1)"
+UPDATE = "UPDATE stock SET n = 2 WHERE item = 17"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (INSERT.replace("stock", "public.stock"), UPDATE),
+        (INSERT, UPDATE.replace("stock", "app.public.stock")),
+        (INSERT.replace("stock", "s.stock"), UPDATE.replace("stock", "app.s.stock")),
+        (f"{INSERT} RETURNING 1 AS create", UPDATE),
+        ("MERGE INTO stock USING more ON true WHEN NOT MATCHED THEN INSERT VALUES (17, 1)", UPDATE),
+        (INSERT, "COPY public.stock TO STDOUT"),
+    ],
+)
+def test_a_table_is_the_same_however_it_is_named_and_written(write_log, first, second) -> None:
+    path = write_log([(0, "a", f"statement: {first}"), (1, "b", f"statement: {second}")])
+
+    assert awaited(path) == {"a": [set()], "b": [{"a"}]}
+
+
+def test_tables_of_two_schemas_are_two_where_nobody_leaves_the_schema_out(write_log) -> None:
+    rows = [
+        (0, "a", f"statement: {INSERT.replace('stock', 'one.stock')}"),
+        (1, "b", f"statement: {UPDATE.replace('stock', 'two.stock')}"),
+    ]
+
+    assert awaited(write_log(rows))["b"] == [set()]
+    assert awaited(write_log([*rows, (2, "c", f"statement: {UPDATE}")])) == {
+        "a": [set()],
+        "b": [{"a"}],
+        "c": [{"a", "b"}],
+    }
+
+
+@pytest.mark.parametrize("values", ["", "(17)"])
+def test_what_is_executed_by_name_is_what_the_session_had_prepared(write_log, values) -> None:
+    own = "17" if not values else "$1"
+    prepare = f"PREPARE ins (int, numeric(9, 2)) AS INSERT INTO stock VALUES ({own}, 1)"
+    path = write_log(
+        [
+            (0, "a", f"statement: {prepare}"),
+            (1, "b", "statement: PREPARE ins AS SELECT 1"),
+            (2, "b", f"statement: EXECUTE ins{values}"),
+            (3, "a", f'statement: /* now */ EXECUTE "ins"{values}'),
+            (4, "c", f"statement: {UPDATE}"),
+            (5, "c", "statement: UPDATE stock SET n = 3 WHERE item = 18"),
+        ]
+    )
+
+    assert awaited(path) == {"a": [set(), set()], "b": [set(), set()], "c": [{"a"}, {"a"}]}

@@ -20,7 +20,7 @@ from pgtrial.workloads.replay.play import play
 
 DATABASE = "postgres"
 TABLES = """
-DROP TABLE IF EXISTS shelf, told, part;
+DROP TABLE IF EXISTS shelf, told, part CASCADE;
 CREATE TABLE shelf (item int PRIMARY KEY, n int);
 CREATE TABLE told (at timestamptz DEFAULT clock_timestamp(), what text)
 """
@@ -145,6 +145,40 @@ def test_a_row_with_a_reference_waits_for_what_it_refers_to(tables, write_log, s
     status, lines, said = replay(tables, write_log(rows))
 
     assert (status, sum("differs" in line for line in lines)) == (0, 0), said
+    assert "1 waited for another session, 0 of them in vain" in said
+
+
+MORE = """
+DROP TABLE IF EXISTS days CASCADE;
+CREATE TABLE days (day int, n int) PARTITION BY RANGE (day);
+CREATE TABLE week PARTITION OF days FOR VALUES FROM (0) TO (100);
+CREATE VIEW goods AS SELECT item, n FROM shelf;
+CREATE VIEW public.cheap AS SELECT * FROM goods WHERE n < 100
+"""
+
+
+@pytest.mark.parametrize(
+    ("insert", "update", "asked"),
+    [
+        ("public.shelf", "shelf", "shelf WHERE item = 17"),
+        ("shelf", "public.cheap", "shelf WHERE item = 17"),
+        ("cheap", "shelf", "shelf WHERE item = 17"),
+        ("week", "days", "days WHERE day = 17"),
+        ("days", "public.week", "days WHERE day = 17"),
+    ],
+)
+def test_a_row_is_the_same_by_whatever_name_its_table_has(tables, write_log, insert, update, asked) -> None:
+    for statement in MORE.split(";"):
+        tables.execute(statement)
+    rows = [
+        (0.0, "a", f"statement: INSERT INTO {insert} SELECT 17, 0 FROM pg_sleep(0.4)"),
+        (0.01, "b", f"statement: UPDATE {update} SET n = 77 WHERE {asked.partition(' WHERE ')[2]}"),
+    ]
+
+    status, _, said = replay(tables, write_log(rows))
+
+    assert status == 0, said
+    assert tables.query(f"SELECT n FROM {asked}") == [(77,)]
     assert "1 waited for another session, 0 of them in vain" in said
 
 
@@ -320,6 +354,137 @@ def test_a_session_goes_on_after_a_copy_whose_data_the_log_does_not_have(tables,
     assert status == 0, said
     assert ["differs" in line for line in lines[1:]] == [True, False, False]
     assert tables.query("SELECT what FROM told") == [("after",)]
+
+
+def test_what_copy_sends_is_taken_and_what_follows_it_goes_on(tables, write_log) -> None:
+    rows = [
+        (0.0, "a", "statement: COPY (SELECT * FROM generate_series(1, 100000)) TO STDOUT; SELECT 1"),
+        (0.1, "a", "statement: COPY (SELECT 1 / (n - 5) FROM generate_series(1, 10) AS n) TO STDOUT"),
+        (
+            0.1,
+            "a",
+            "division by zero",
+            "ERROR",
+            "",
+            "COPY (SELECT 1 / (n - 5) FROM generate_series(1, 10) AS n) TO STDOUT",
+        ),
+        (0.2, "a", "statement: INSERT INTO told (what) VALUES ('after')"),
+    ]
+
+    status, _, said = replay(tables, write_log(rows))
+
+    assert status == 0, said
+    assert "replayed 3 statements, 0 with another outcome" in said
+    assert tables.query("SELECT what FROM told") == [("after",)]
+
+
+PREPARED = "INSERT INTO told (what) SELECT concat_ws(' ', name, from_sql, statement) FROM pg_prepared_statements"
+
+
+def test_what_a_driver_prepared_is_prepared_once_under_its_name(tables, write_log) -> None:
+    select = "execute user:by-id: SELECT n FROM shelf WHERE item = 1"
+    rows = [
+        *(
+            (
+                number / 100,
+                "a",
+                "execute S_1: INSERT INTO shelf VALUES ($1, $2)",
+                "LOG",
+                f"parameters: $1 = '{number}', $2 = '1'",
+            )
+            for number in range(3)
+        ),
+        (0.1, "a", select),
+        (0.2, "a", select),
+        (0.3, "a", f"statement: {PREPARED}"),
+        (0.4, "a", 'statement: DEALLOCATE "S_1"'),
+        *((0.5, "a", select.replace("item = 1", f"item = {number}")) for number in (2, 3, 2)),
+        (0.6, "a", f"statement: {PREPARED}"),
+        (0.7, "a", "statement: DISCARD ALL"),
+        (0.8, "a", select),
+        (0.8, "a", select),
+        (0.9, "a", f"statement: {PREPARED}"),
+    ]
+
+    status, _, said = replay(tables, write_log(rows))
+
+    assert status == 0, said
+    assert "replayed 15 statements, 0 with another outcome" in said
+    assert tables.query("SELECT item FROM shelf ORDER BY 1") == [(0,), (1,), (2,)]
+    by_id = "user:by-id f SELECT n FROM shelf WHERE item = 1"
+    assert sorted(what for (what,) in tables.query("SELECT what FROM told")) == sorted(
+        [
+            "S_1 f INSERT INTO shelf VALUES ($1, $2)",
+            *(by_id,) * 3,
+            "pgtrial 1 f SELECT n FROM shelf WHERE item = 2",
+        ]
+    )
+
+
+def test_a_row_of_other_types_is_sent_without_what_is_prepared(tables, write_log) -> None:
+    text = "execute s: INSERT INTO told (what) SELECT $1 / 2"
+    rows = [
+        (number / 10, "a", text, "LOG", f"parameters: $1 = '{value}'") for number, value in enumerate(("5", "1.5", "7"))
+    ]
+
+    status, _, said = replay(tables, write_log(rows))
+
+    assert status == 0, said
+    assert "replayed 3 statements, 0 with another outcome" in said
+    assert [float(what) for (what,) in tables.query("SELECT what FROM told ORDER BY at")] == [2, 0.75, 3]
+
+
+def test_prepared_statements_that_get_lost_are_said_to_be_a_poolers(tables, write_log) -> None:
+    rows = [(number / 10, "a", "execute s: SELECT 1") for number in range(2)]
+    # What the replay does not know of, as if another session had the connection.
+    rows += [(0.3, "a", "statement: SELECT 1; DEALLOCATE s")]
+    rows += [(0.4 + number / 10, "a", "execute s: SELECT 1") for number in range(3)]
+
+    status, _, said = replay(tables, write_log(rows))
+
+    assert status != 0
+    assert "3 of 6 statements ended otherwise than in the log (3 26000)" in said
+    assert "PgBouncer does from 1.21 on" in " ".join(said.split())
+
+
+def test_what_failed_to_be_prepared_in_a_transaction_is_prepared_later(tables, write_log) -> None:
+    named = "execute s: INSERT INTO shelf VALUES (17, 1)"
+    rows = [
+        (0.0, "a", "statement: BEGIN"),
+        (0.1, "a", "statement: SELECT 1 / 0"),
+        (0.1, "a", "division by zero", "ERROR", "", "SELECT 1 / 0", "SELECT"),
+        (0.2, "a", named),
+        (0.2, "a", "current transaction is aborted", "ERROR", "", "INSERT INTO shelf VALUES (17, 1)", "INSERT"),
+        (0.3, "a", "statement: ROLLBACK"),
+        (0.4, "a", named),
+        (0.5, "a", "statement: DEALLOCATE s"),
+    ]
+
+    status, _, said = replay(tables, write_log(rows))
+
+    assert status == 0, said
+    assert "replayed 6 statements, 0 with another outcome" in said
+    assert tables.query("SELECT * FROM shelf") == [(17, 1)]
+
+
+def test_texts_are_sent_in_the_encoding_of_their_session(tables, write_log) -> None:
+    rows = [
+        (0.0, "a", "statement: SET NAMES 'LATIN1'"),
+        (0.1, "a", "statement: INSERT INTO told (what) VALUES ('größe')"),
+        (0.2, "a", "execute <unnamed>: INSERT INTO told (what) VALUES ($1)", "LOG", "parameters: $1 = 'maß'"),
+        (0.3, "a", "statement: SET client_encoding = SQL_ASCII"),
+        (0.4, "a", "statement: INSERT INTO told (what) VALUES ('für')"),
+        (0.5, "a", "statement: SET client_encoding = LATIN1"),
+        (0.6, "a", "statement: INSERT INTO told (what) VALUES ('5 €')"),
+        (0.7, "a", "statement: RESET client_encoding"),
+        (0.8, "a", "statement: INSERT INTO told (what) VALUES ('6 €')"),
+    ]
+
+    status, _, said = replay(tables, write_log(rows), "--most-differ", "20")
+
+    assert status == 0, said
+    assert "1 with another outcome than in the log (1 22P05)" in said
+    assert [what for (what,) in tables.query("SELECT what FROM told ORDER BY at")] == ["größe", "maß", "für", "6 €"]
 
 
 def test_only_what_ends_otherwise_than_in_the_log_differs(tables, write_log) -> None:

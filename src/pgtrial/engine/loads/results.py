@@ -10,8 +10,10 @@ import contextlib
 import csv
 import fcntl
 import os
+import re
 import signal
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +43,8 @@ _CHUNK = 1 << 16
 _MOST = 4 << 30  # bytes of output
 _CLOCKS = 1.0  # s between what it takes for the time and what is the time
 _STDERR_KEPT = 1 << 16  # bytes
+_OTHERS_KEPT = 100  # lines of its output
+_ERROR = re.compile(r"\b(?:fatal|error|panic)\b", re.IGNORECASE)
 _LONGEST_SAID = 500  # characters of a line
 _LONGEST_TURN = 0.02  # s
 # What an adapter may meet in a line that its program did not write, beside what it looks for itself.
@@ -90,6 +94,7 @@ class Listener:
     _is_at_end: bool = False
     _much: float = field(init=False)  # bytes
     _latency: float = 0.0  # s, the sum over all that is done
+    _others: deque[str] = field(default_factory=lambda: deque(maxlen=_OTHERS_KEPT))  # lines that tell of no request
     _said: bytes = b""  # the end of what it has said on its standard error
 
     def __post_init__(self) -> None:
@@ -121,13 +126,16 @@ class Listener:
             enough.set()
         elif not self._ended_well(status):
             enough.set()
-            self.trouble = self._last_words() or f"it ended with status {status} and said nothing"
+            self.trouble = self._last_words() or self._printed() or f"it ended with status {status} and said nothing"
         return self._end(end)
 
     def _last_words(self) -> str:
         said = self._said.decode("utf-8", "replace").splitlines()
-        lines = last_words("\n".join(line for line in said if not self.results.is_noise(line)))
-        return hide_secrets("; ".join(line[:_LONGEST_SAID] for line in lines))
+        return _quoted([line for line in said if not self.results.is_noise(line)])
+
+    def _printed(self) -> str:
+        """Of the lines of its output that tell of no request, those that speak of an error, if any do."""
+        return _quoted([line for line in dict.fromkeys(self._others) if _ERROR.search(line)] or list(self._others))
 
     def why_silent(self) -> str:
         said = self._last_words()
@@ -210,6 +218,8 @@ class Listener:
                     if translated is not None:
                         self._count(translated, now)
                         taken.append(translated)
+                    elif line.strip():
+                        self._others.append(line)
                 except _UNREADABLE as err:
                     self.trouble = f"it printed a line that tells of no request: {_why(err)}. {shown_line(line)}"
                     break
@@ -306,6 +316,10 @@ class _Turn:
 def _keep(lines: Sequence[str], record: BinaryIO | None) -> None:
     if record is not None and lines:
         record.write("\n".join([*lines, ""]).encode())
+
+
+def _quoted(lines: Sequence[str]) -> str:
+    return hide_secrets("; ".join(line[:_LONGEST_SAID] for line in last_words("\n".join(lines))))
 
 
 def _why(err: Exception) -> str:

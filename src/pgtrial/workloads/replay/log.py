@@ -25,9 +25,10 @@ _COLUMNS = 23  # of version 12 and older; later ones have more
 _LONGEST = 16 << 20  # characters of one text, or of one line
 _TEXTS_KEPT = 1000
 _OF_CSVLOG = "The log of a server with log_destination = csvlog is one."
+_OF_TORN = "Is the record that begins there whole? Remove what was cut off, at the end or where logs were joined."
 _LOGGED = re.compile(
     r"(?:duration: (?P<ms>\d{1,12}(?:\.\d{1,9})?) ms  )?"
-    r"(?:statement|execute (?P<fetch>fetch from )?[^:]*): (?P<text>.*)",
+    r"(?:statement|execute (?P<fetch>fetch from )?(?P<name>.+?)): (?P<text>.*)",
     re.DOTALL,
 )
 _CANCELLED = {"canceling statement due to user request", "canceling statement due to statement timeout"}
@@ -35,17 +36,23 @@ _NOT_BEGUN = ("PARSE", "BIND")  # what a session does while it is told a stateme
 _PARAMETER = re.compile(r"\$\d+ = (?:NULL|'((?:[^']++|'')*+)')(?:, |$)")
 LEAD = r"(?>\s|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*+"  # blanks and comments before a statement
 # Anywhere in a text of several: the replay would send no data, and the session could do nothing more.
-_OWN_DATA = re.compile(rf"(?:^|;){LEAD}COPY\b[^;]*?\b(?:FROM\s+STDIN|TO\s+STDOUT)\b", re.IGNORECASE)
-_NAME = r"(?P<name>\w+|\"(?:[^\"]|\"\")+\")"
-_PREPARE = re.compile(rf"{LEAD}PREPARE\s+(?!TRANSACTION\b){_NAME}", re.IGNORECASE)
-_DEALLOCATE = re.compile(rf"{LEAD}DEALLOCATE\s+(?:PREPARE\s+)?(?!ALL\b){_NAME}", re.IGNORECASE)
+_OWN_DATA = re.compile(rf"(?:^|;){LEAD}COPY\b[^;]*?\bFROM\s+STDIN\b", re.IGNORECASE)
+NAME = r"(?P<name>\w+|\"(?:[^\"]|\"\")+\")"
+_TYPES = r"\((?:[^()]|\([^()]*\))*+\)"
+PREPARE = re.compile(
+    rf"{LEAD}PREPARE\s+(?!TRANSACTION\b){NAME}(?:\s*(?:{_TYPES}\s*)?AS\b(?P<body>.*))?", re.IGNORECASE | re.DOTALL
+)
+_DEALLOCATE = re.compile(rf"{LEAD}DEALLOCATE\s+(?:PREPARE\s+)?(?!ALL\b){NAME}", re.IGNORECASE)
+_DEALLOCATE_ALL = re.compile(rf"{LEAD}(?:DISCARD|DEALLOCATE(?:\s+PREPARE)?)\s+ALL\b", re.IGNORECASE)
+_UNNAMED = "<unnamed>"
 
 
 @dataclass(slots=True, kw_only=True)
 class Statement:
     """``due`` is in seconds since the first one of the log, whose times are whole milliseconds; ``place`` tells which
     one of a millisecond came first. ``failed``: in the original, which ``ended`` well where that is known;
-    ``cancelled``: after so many seconds, by its user or because its time was over.
+    ``cancelled``: after so many seconds, by its user or because its time was over. ``name``: under which it is prepared
+    by the protocol, "" where it is not; ``forgets``: names of which nothing is prepared any more when it has ended.
     """
 
     due: float
@@ -54,16 +61,50 @@ class Statement:
     failed: bool = False
     ended: bool = False
     cancelled: float | None = None
+    name: str = ""
+    forgets: tuple[str, ...] = ()
     place: int = field(default=0, compare=False)
 
 
 @dataclass(slots=True, kw_only=True)
 class Session:
-    """``statements`` in the order in which they were due, and the names of those that it ``prepared`` by SQL."""
+    """``statements`` in the order in which they were due, and the names of those that it ``prepared`` and has now. Of
+    what it prepared by the protocol ``named`` has by name and text the first use, and its name in the replay.
+    """
 
     name: str
     statements: list[Statement] = field(default_factory=list)
     prepared: set[str] = field(default_factory=set)
+    named: dict[str, dict[str, tuple[Statement, str]]] = field(default_factory=dict)
+    renamed: int = 0
+
+    def note_name(self, name: str, statement: Statement) -> None:
+        """It has the name of the log, unless another text has it: the log does not tell when that was closed. What is
+        used once is not prepared: for want of such an end a server would keep thousands.
+        """
+        texts = self.named.setdefault(name, {})
+        if statement.text in texts:
+            first, own = texts[statement.text]
+            first.name = statement.name = own
+            return
+        self.renamed += (is_taken := name in self.prepared)
+        texts[statement.text] = (statement, f"pgtrial {self.renamed}" if is_taken else name)
+        self.prepared.add(name)
+
+    def forget(self, name: str) -> tuple[str, ...]:
+        """Names in the replay that are free when ``name`` has been deallocated, which has to be there for that."""
+        self.prepared.discard(name)
+        gone = self.named.pop(name, {}).values()
+        for first, own in gone:
+            first.name = name if own == name else first.name
+        return tuple(own for _, own in gone)
+
+    def forget_all(self) -> tuple[str, ...]:
+        """The same of all names."""
+        found = tuple(own for texts in self.named.values() for _, own in texts.values())
+        self.prepared.clear()
+        self.named.clear()
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +124,17 @@ def read_log(path: Path, *, database: str | None = None, allow_code: bool = Fals
     sessions: dict[str, Session] = {}
     owners: dict[str, str] = {}
     left_out: Counter[str] = Counter()
+    zone = ""
     for place, row in enumerate(_rows(path)):
         session = sessions.setdefault(row[_SESSION], Session(name=row[_SESSION]))
         owners[row[_SESSION]] = row[_DATABASE] or owners.get(row[_SESSION], "")  # not known until it is connected
-        time = _time(row[_TIME], path)
+        time, own_zone = _time(row[_TIME], path)
+        zone = zone or own_zone
+        if own_zone != zone:
+            raise SpecError(
+                f'"{path}" has times of two zones, {make_visible(zone)} and from {make_visible(row[_TIME])} on another',
+                hint="Replay what is before that, and what is after it, as two logs. log_timezone = UTC never changes.",
+            )
         # A session that is ended while it is idle has no statement; a text that cannot be parsed is met in an idle one.
         if row[_SEVERITY] in ("ERROR", "FATAL") and (row[_QUERY] or not row[_COMMAND].startswith("idle")):
             if allow_code or not _is_code(row[_QUERY]):  # else it was left out, or is
@@ -98,15 +146,7 @@ def read_log(path: Path, *, database: str | None = None, allow_code: bool = Fals
             if not allow_code and _is_code(match["text"]):
                 left_out["code, files or other hosts, for which it takes --allow-code"] += 1
                 continue
-            session.statements.append(
-                Statement(
-                    due=time - float(match["ms"] or 0) / 1000,
-                    place=place,
-                    text=match["text"],
-                    parameters=_parameters(row[_DETAIL]),
-                    ended=match["ms"] is not None,
-                )
-            )
+            session.statements.append(_statement(session, match, row[_DETAIL], time, place))
     named = {owners[one.name] for one in sessions.values() if one.statements}
     if database is None and len(named) > 1:
         raise SpecError(
@@ -128,7 +168,43 @@ def read_log(path: Path, *, database: str | None = None, allow_code: bool = Fals
         for statement in session.statements:
             # A session does one after the other, but its end less its duration may seem to be before the last one.
             latest = statement.due = max(latest, statement.due - first)
+            _check_text(statement, path)
     return Log(sessions=tuple(kept), left_out=left_out)
+
+
+def _statement(session: Session, logged: re.Match[str], detail: str, time: float, place: int) -> Statement:
+    text, parameters = logged["text"], _parameters(detail)
+    name = (logged["name"] or _UNNAMED).partition("/")[0]  # behind it is that of a cursor
+    is_named = name != _UNNAMED and (bool(parameters) or "$" not in text)  # which may have been cut out of the log
+    forgets: tuple[str, ...] = ()
+    if gone := _DEALLOCATE.match(text):
+        forgets = session.forget(folded(gone["name"]))
+    elif _DEALLOCATE_ALL.match(text):
+        forgets = session.forget_all()
+    statement = Statement(
+        due=time - float(logged["ms"] or 0) / 1000,
+        place=place,
+        text=text,
+        parameters=parameters,
+        ended=logged["ms"] is not None,
+        forgets=forgets,
+    )
+    if is_named:
+        session.note_name(name, statement)
+    return statement
+
+
+def _check_text(statement: Statement, path: Path) -> None:
+    """What is in the log beside, such as the name of who could not log in, may be anything."""
+    try:
+        for text in (statement.text, *filter(None, statement.parameters)):
+            if not text.isascii():
+                text.encode()
+    except UnicodeError:
+        raise SpecError(
+            f'the statement in record {statement.place + 1} of "{path}" is not UTF-8 text',
+            hint="Convert the log, with iconv.",
+        ) from None
 
 
 def _objection(session: Session, logged: re.Match[str]) -> str:
@@ -138,15 +214,15 @@ def _objection(session: Session, logged: re.Match[str]) -> str:
         return "an earlier one had begun it, and more of its rows were asked for"
     if _OWN_DATA.search(text):
         return "COPY has data of its own"
-    if made := _PREPARE.match(text):
-        session.prepared.add(_folded(made["name"]))
-    # Drivers prepare by the protocol, which the replay does not, and some deallocate by SQL.
-    if (gone := _DEALLOCATE.match(text)) and _folded(gone["name"]) not in session.prepared:
+    if made := PREPARE.match(text):
+        session.prepared.add(folded(made["name"]))
+    # Such as what a driver had prepared before the log begins.
+    if (gone := _DEALLOCATE.match(text)) and folded(gone["name"]) not in session.prepared:
         return "it deallocates what no statement of its session had prepared"
     return ""
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
     """As the server knows a name, but for doubled quotation marks."""
     return name[1:-1] if name.startswith('"') else name.lower()
 
@@ -180,24 +256,24 @@ def _rows(path: Path) -> Iterator[list[str]]:
     if path.exists() and not path.is_file():  # a pipe would be waited for
         raise SpecError(f'"{path}" is no file', hint="Name the csvlog of a server.")
     csv.field_size_limit(_LONGEST)
-    number = 0
+    number, line = 0, 1  # of the record, and in which line it begins
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            for number, row in enumerate(csv.reader(_lines(file), strict=True), start=1):
+        with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
+            reader = csv.reader(_lines(file), strict=True)
+            for number, row in enumerate(reader, start=1):
                 if len(row) < _COLUMNS:
                     raise SpecError(
-                        f'record {number} of "{path}" has {len(row)} columns: it is no csvlog',
-                        hint=_OF_CSVLOG if number == 1 else "Is its last record whole?",
+                        f'record {number} of "{path}", in line {line}, has {len(row)} columns: it is no csvlog',
+                        hint=_OF_CSVLOG if number == 1 else _OF_TORN,
                     )
                 yield row
+                line = reader.line_num + 1
     except OSError as err:
         raise SpecError(f'cannot read "{path}": {err.strerror}', hint="Name the csvlog of a server.") from err
-    except UnicodeDecodeError as err:
-        raise SpecError(f'"{path}" is not UTF-8 text', hint="Convert it, with iconv.") from err
     except csv.Error as err:
         raise SpecError(
-            f'"{path}" is no csvlog after record {number}: {err}',
-            hint="Is its last record whole?" if number else _OF_CSVLOG,
+            f'"{path}" is no csvlog after record {number}, from line {line} on: {err}',
+            hint=_OF_TORN if number else _OF_CSVLOG,
         ) from err
 
 
@@ -208,10 +284,11 @@ def _lines(file: TextIO) -> Iterator[str]:
         yield line
 
 
-def _time(text: str, path: Path) -> float:
-    """In seconds since 1970 on the clock of the log, whose zone is the same in all its records."""
+def _time(text: str, path: Path) -> tuple[float, str]:
+    """In seconds since 1970 on the clock of the log, and its zone, whose name does not say what it is."""
+    moment, _, zone = text.rpartition(" ")
     try:
-        return (datetime.fromisoformat(text.rpartition(" ")[0]).replace(tzinfo=None) - _EPOCH).total_seconds()
+        return (datetime.fromisoformat(moment).replace(tzinfo=None) - _EPOCH).total_seconds(), zone
     except ValueError:
         raise SpecError(
             f'"{make_visible(text[:80])}" in "{path}" is no time of a csvlog', hint="Name a server's csvlog."

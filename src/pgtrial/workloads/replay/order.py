@@ -7,13 +7,13 @@ waits for all that had inserted into it. Waiting for too much costs nothing whil
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from pgtrial.workloads.replay.foreign_keys import Looked, Table
-from pgtrial.workloads.replay.log import LEAD, Session, Statement
-from pgtrial.workloads.table_uses import table_uses
+from pgtrial.workloads.replay.log import LEAD, NAME, PREPARE, Session, Statement, folded
+from pgtrial.workloads.replay.relations import Relations, Table, Uses
+from pgtrial.workloads.table_uses import possible_uses
 
 _VALUE = re.compile(r"""(?<![\w$"])(?:'((?:[^']++|'')*+)'|(\d+(?:\.\d+)?)\b)""")
 _MANY = re.compile(r"(0|'')(?:\s*+,\s*+(?:0|'')(?!\w))++")  # values in a row, of which the first says what all do …
@@ -24,9 +24,8 @@ _BEGIN = re.compile(rf"{LEAD}(?:BEGIN|START\s+TRANSACTION)\b", re.IGNORECASE)
 _END = re.compile(
     rf"{LEAD}(?:COMMIT|END|ABORT|ROLLBACK(?!\s+(?:(?:WORK|TRANSACTION)\s+)?TO\b)|PREPARE\s+TRANSACTION)\b", re.I
 )
+_EXECUTE = re.compile(rf"{LEAD}EXECUTE\s+{NAME}", re.IGNORECASE)
 _TEXTS_KEPT = 10_000
-
-Uses = tuple[tuple[Table, str], ...]  # the tables of a statement, and the right that it needs on each
 
 
 @dataclass(slots=True, eq=False)
@@ -76,7 +75,7 @@ class _Written:
     changed: Line = field(default_factory=Line)
 
 
-def put_in_order(sessions: Sequence[Session], looked: Looked) -> dict[str, list[Step]]:
+def put_in_order(sessions: Sequence[Session], relations: Relations) -> dict[str, list[Step]]:
     """The steps of each session, by its name."""
     pairs = [pair for session in sessions for pair in _transactions(session)]
     belongs = {id(one): transaction for one, transaction in pairs}
@@ -84,9 +83,12 @@ def put_in_order(sessions: Sequence[Session], looked: Looked) -> dict[str, list[
     last = {id(transaction): id(one) for one, transaction in pairs}
     written: dict[Table, _Written] = defaultdict(_Written)
     steps: dict[str, list[Step]] = defaultdict(list)
-    for statement, name in begun:
+    texts = list(_find_texts(begun))
+    named = [_uses(_without_values(text)) for text in texts]
+    all_uses = _with_relations(set(named), relations)
+    for (statement, name), text, own in zip(begun, texts, named, strict=True):
         transaction = belongs[id(statement)]
-        values, uses = _values(statement), _with_looked(_uses(_without_values(statement.text)), looked)
+        values, uses = _values(statement, text), all_uses[own]
         needs, behind = _find_needs(written, values, uses, transaction)
         step = Step(
             statement=statement,
@@ -127,10 +129,20 @@ def _transactions(session: Session) -> Iterable[tuple[Statement, Transaction]]:
             current = None
 
 
-def _values(statement: Statement) -> set[str]:
-    """None of a statement that has too many."""
+def _find_texts(begun: Iterable[tuple[Statement, str]]) -> Iterable[str]:
+    """What each statement does: its text, or of an EXECUTE the one that its session had prepared by that name."""
+    prepared: dict[tuple[str, str], str] = {}
+    for statement, session in begun:
+        if made := PREPARE.match(statement.text):
+            prepared[session, folded(made["name"])] = made["body"] or ""
+        run = _EXECUTE.match(statement.text)
+        yield prepared.get((session, folded(run["name"])), "") if run else statement.text
+
+
+def _values(statement: Statement, text: str) -> set[str]:
+    """None of a statement that has too many. ``text`` is what it does."""
     found = {value for value in statement.parameters if value}
-    for match in _VALUE.finditer(statement.text):
+    for match in _VALUE.finditer(text if text is statement.text else f"{text} {statement.text}"):
         if value := match[2] or match[1].replace("''", "'"):
             found.add(value)
         if len(found) > _MOST_VALUES:
@@ -148,11 +160,22 @@ def _without_values(text: str) -> str:
 def _uses(text: str) -> Uses:
     if len(text) > _LONGEST:
         return ()  # as of one that is not understood
-    return tuple(((use.schema, use.name), use.right) for use in sorted(table_uses(text)))
+    return tuple(((use.schema, use.name), use.right) for use in sorted(possible_uses(text)))
 
 
-def _with_looked(uses: Uses, looked: Looked) -> Uses:
-    return uses + tuple((table, "SELECT") for use in uses for table in looked.get(use, ()))
+def _with_relations(named: Set[Uses], relations: Relations) -> dict[Uses, Uses]:
+    """By what statements name, all the tables that they are about. A name that somebody writes without a schema is one
+    table, whatever its schema: which one is meant a search path says, which a session may change.
+    """
+    bare = {name for uses in named for (_, name), _ in relations.reach(use for use in uses if not use[0][0])}
+    return {
+        uses: tuple(
+            dict.fromkeys(
+                (("", table[1]) if table[1] in bare else table, right) for table, right in relations.reach(uses)
+            )
+        )
+        for uses in named
+    }
 
 
 def _find_earlier(written: dict[Table, _Written], values: set[str], uses: Uses, own: Transaction) -> tuple[Step, ...]:

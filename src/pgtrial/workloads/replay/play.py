@@ -14,12 +14,13 @@ from typing import Any
 import psycopg
 from psycopg import generators, pq
 from psycopg.abc import PQGen
+from psycopg.waiting import Wait
 
 from pgtrial.postgres.connect import APPLICATION, connect
 from pgtrial.workloads.replay.arrivals import Arrivals, timed
-from pgtrial.workloads.replay.foreign_keys import find_looked
 from pgtrial.workloads.replay.log import Session, Statement
 from pgtrial.workloads.replay.order import Step, put_in_order
+from pgtrial.workloads.replay.relations import find_relations
 from pgtrial.workloads.replay.types import Choice, find_types
 from pgtrial.workloads.replay.waits import Waits
 
@@ -36,6 +37,7 @@ _NOT_READY = "55000"  # such as currval() of a sequence from which the session h
 _BY_TIMING = ("40001", "40P01", "55P03")
 _CANCELLED = "57014"
 _ABORTED = "25P02"  # whatever failed before in the transaction
+_UNTRANSLATABLE = "22P05"
 _NO_DATA = "COPY without its data"
 
 Tell = Callable[[Mapping[str, object]], None]
@@ -73,7 +75,7 @@ async def play(
     event loop looks with. Raises ConnectError.
     """
     async with connect(conninfo, application=_application(), as_user=True) as asking:
-        steps = put_in_order(sessions, await find_looked(asking))
+        steps = put_in_order(sessions, await find_relations(asking))
         gc.freeze()
         gc.disable()  # a collection takes longer than many a statement
         types, unprepared = await find_types(asking, sessions)
@@ -147,6 +149,7 @@ class _Player:
                 self._connected()
             await self.begun.wait()
             reason: str | None = None  # with which SQLSTATE it failed, or what aborted its transaction
+            prepared: set[str] = set()
             free = 0.0  # since when the session could have sent its next statement, were the replay never late
             for step in steps:
                 due = self._due(step)
@@ -155,7 +158,7 @@ class _Player:
                 could = max(due, free, self.waits.find_end(step))
                 sent = time.time()
                 with self.waits.sending(step.statement, at=could):
-                    error, served = await self._send(connection, step.statement)
+                    error, served = await self._send(connection, step.statement, prepared)
                 ended = time.time()
                 free = could + (ended - sent if served is None else served)
                 if step.ends:
@@ -190,27 +193,49 @@ class _Player:
             self.played.given_up += not to_the_end
 
     async def _send(
-        self, connection: psycopg.AsyncConnection[tuple[Any, ...]], statement: Statement
+        self, connection: psycopg.AsyncConnection[tuple[Any, ...]], statement: Statement, prepared: set[str]
     ) -> tuple[str | None, float | None]:
         """With which SQLSTATE it fails, if it does, and for how many seconds it was the server's turn, if known."""
         server = connection.pgconn
-        text = statement.text.encode()
         try:
-            if statement.parameters:
-                values = [None if value is None else value.encode() for value in statement.parameters]
-                choice = self.types.get(statement.text)
-                types = () if choice is None else choice.of(statement.parameters)
-                server.send_query_params(text, values, types or None)
-            else:  # as it is, several statements in one as well
-                server.send_query(text)
-            if psycopg.capabilities.has_stream_chunked():
-                server.set_chunked_rows_mode(_ROWS)
-            answer = connection.wait(timed(_take(server), server.socket, self.arrivals))
+            answer = connection.wait(
+                timed(self._exchange(connection, statement, prepared), server.socket, self.arrivals)
+            )
             if statement.cancelled is None:
                 return await answer
             return await _cancelled(answer, connection, after=statement.cancelled)
         except psycopg.Error as err:
             return err.sqlstate or "08006", None
+        except UnicodeError:
+            return _UNTRANSLATABLE, None
+
+    def _exchange(
+        self, connection: psycopg.AsyncConnection[tuple[Any, ...]], statement: Statement, prepared: set[str]
+    ) -> PQGen[str | None]:
+        """The SQLSTATE with which it fails, if it does. ``prepared`` are the names that the session has prepared."""
+        server, name = connection.pgconn, statement.name
+        text = _encode(statement.text, connection)
+        values = [None if value is None else _encode(value, connection) for value in statement.parameters]
+        choice = self.types.get(statement.text) if values else None
+        types = () if choice is None else choice.of(statement.parameters)
+        usual = choice.prepared if name and choice is not None else ()
+        if name and name not in prepared:
+            server.send_prepare(_encode(name, connection), text, usual or None)
+            if (failed := (yield from _take(server))) is not None:
+                return failed
+            prepared.add(name)
+        if name and types == usual:
+            server.send_query_prepared(_encode(name, connection), values)
+        elif values:
+            server.send_query_params(text, values, types or None)
+        else:  # as it is, several statements in one as well
+            server.send_query(text)
+        if psycopg.capabilities.has_stream_chunked():
+            server.set_chunked_rows_mode(_ROWS)
+        failed = yield from _take(server)
+        if statement.forgets and failed is None:
+            prepared.difference_update(statement.forgets)
+        return failed
 
     def _due(self, step: Step) -> float:
         return self.begin + step.statement.due / self.speed
@@ -271,12 +296,19 @@ def _take(server: "pq.abc.PGconn") -> PQGen[str | None]:
                 lacks_data = True
                 server.put_copy_end(b"the log does not have the data")
             case pq.ExecStatus.COPY_OUT:
-                while isinstance((yield from generators.copy_from(server)), memoryview):
-                    pass
-                return failed
+                while (size := server.get_copy_data(1)[0]) >= 0:
+                    if not size and (yield Wait.R):
+                        server.consume_input()
             case pq.ExecStatus.COPY_BOTH:
                 raise psycopg.OperationalError("the server replicates")
     return failed
+
+
+def _encode(text: str, connection: psycopg.AsyncConnection[tuple[Any, ...]]) -> bytes:
+    """As the session sends its texts now. Raises UnicodeError, psycopg.NotSupportedError."""
+    if text.isascii() or (codec := connection.info.encoding) == "ascii":  # that of SQL_ASCII, which takes any bytes
+        return text.encode()
+    return text.encode(codec)
 
 
 async def _sleep_until(moment: float) -> None:

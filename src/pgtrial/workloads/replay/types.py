@@ -88,6 +88,11 @@ class Choice:
     usual: Said
     others: Types
 
+    @property
+    def prepared(self) -> Types:
+        """Those of a statement that is prepared once for many rows."""
+        return self.usual.said if any(self.usual.said) else ()
+
     def of(self, row: Row) -> Types:
         """() where the server is to infer them all."""
         types = (self.usual.said if self.usual.fits(row) else self.others)[: len(row)]
