@@ -76,6 +76,55 @@ def load_of(*statements: Statement) -> Load:
         ),
         ("SELECT 1 FROM orders WHERE id = ANY($1::int[])", [(Role.ANY, ORDERS, "id")]),
         ("SELECT 1 FROM elsewhere WHERE id = $1", [(Role.OTHER, None, "")]),
+        ("SELECT 1 FROM (SELECT * FROM orders) AS o WHERE o.customer = $1", [(Role.EQUAL, ORDERS, "customer")]),
+        ("SELECT 1 FROM (SELECT id AS who FROM orders) o WHERE who = $1", [(Role.EQUAL, ORDERS, "id")]),
+        ("SELECT 1 FROM (SELECT o.* FROM customer c, orders o) t (a, b) WHERE t.b = $1", [(Role.OTHER, None, "")]),
+        ("SELECT 1 FROM (SELECT count(*) AS id FROM orders) AS o WHERE o.id = $1", [(Role.OTHER, None, "")]),
+        ("SELECT 1 FROM (SELECT o.id AS id FROM elsewhere AS o) AS o WHERE o.id = $1", [(Role.OTHER, None, "")]),
+        (
+            "WITH o AS (SELECT * FROM orders), c (who) AS (SELECT customer FROM o) SELECT 1 FROM c WHERE who = $1",
+            [(Role.EQUAL, ORDERS, "customer")],
+        ),
+        (
+            "WITH orders AS (SELECT id FROM customer) SELECT 1 FROM orders WHERE id = $1",
+            [(Role.EQUAL, CUSTOMER, "id")],
+        ),
+        (
+            "SELECT 1 FROM customer c CROSS JOIN LATERAL (SELECT * FROM orders LIMIT $1) x WHERE x.customer > $2",
+            [(Role.LIMIT, None, ""), (Role.LOW, ORDERS, "customer")],
+        ),
+        ("SELECT 1 FROM orders WHERE id = ANY(ARRAY[$1,$2::int])", [(Role.EQUAL, ORDERS, "id")] * 2),
+        (
+            "SELECT 1 FROM orders WHERE (id, customer) = ($1,$2)",
+            [(Role.EQUAL, ORDERS, "id"), (Role.EQUAL, ORDERS, "customer")],
+        ),
+        (
+            "SELECT 1 FROM orders WHERE (customer, id) IN (($1,$2), ($3,$4))",
+            [(Role.EQUAL, ORDERS, "customer"), (Role.EQUAL, ORDERS, "id")] * 2,
+        ),
+        (
+            "SELECT 1 FROM orders WHERE (customer, id) > ($1,$2) ORDER BY customer, id LIMIT $3",
+            [(Role.LOW, ORDERS, "customer"), (Role.BESIDE, ORDERS, "id"), (Role.LIMIT, None, "")],
+        ),
+        (
+            "UPDATE orders SET (customer, id) = ($1, 5) WHERE id = $2",
+            [(Role.SET, ORDERS, "customer"), (Role.EQUAL, ORDERS, "id")],
+        ),
+        ("SELECT $1::int AS asked, id FROM orders WHERE id = $1", [(Role.EQUAL, ORDERS, "id")]),
+        ("SELECT 1 FROM orders WHERE ($1::int IS NULL OR customer = $1::int)", [(Role.EQUAL, ORDERS, "customer")]),
+        (
+            "UPDATE orders o SET customer = v.c FROM (VALUES ($1::int,$2::int),($3,$4)) v (id, c) WHERE v.id = o.id",
+            [(Role.EQUAL, ORDERS, "id"), (Role.SET, ORDERS, "customer")] * 2,
+        ),
+        (  # two rows with one new key
+            "UPDATE orders o SET id = v.c FROM (VALUES ($1::int,$2::int)) v (c, id) WHERE v.id = o.id",
+            [(Role.OTHER, None, ""), (Role.EQUAL, ORDERS, "id")],
+        ),
+        (
+            "MERGE INTO orders o USING (VALUES ($1::int,$2::int)) v (id, c) ON o.id = v.id "
+            "WHEN MATCHED THEN UPDATE SET customer = v.c || 'x' WHEN NOT MATCHED THEN INSERT VALUES (v.id, v.c)",
+            [(Role.EQUAL, ORDERS, "id"), (Role.OTHER, None, "")],
+        ),
         ("this is no SQL ( $1", [(Role.OTHER, None, "")]),
     ],
 )
@@ -83,6 +132,25 @@ def test_a_parameter_is_of_the_column_that_it_meets(text, uses):
     found = read_shape(statement(text, len(uses)), load_of()).uses
 
     assert [(use.role, use.table, use.column) for use in found] == uses
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ("(customer, id) = ($1,$2)", 1),
+        ("(customer, id) IN (($1,$2))", 1),
+        ("(customer, id) IN (($1,$2),($3,$4))", 2),
+        ("customer = ANY(ARRAY[$1,$2])", 2),
+        ("o.customer = $1 AND EXISTS (SELECT o.id FROM customer o WHERE o.id = $2)", 2),  # one name of two tables
+    ],
+)
+def test_what_is_compared_together_is_drawn_of_one_row(condition, rows):
+    asked = statement(f"SELECT o.id FROM orders o WHERE {condition}", condition.count("$"))
+    load = load_of(asked)
+
+    setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup
+
+    assert setup.count("USING (n)") == rows
 
 
 @pytest.mark.parametrize(

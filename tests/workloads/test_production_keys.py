@@ -80,6 +80,7 @@ def _number(text: str) -> int:
         ("UPDATE sess SET token = $1 WHERE id = $2", ["token"]),
         ("UPDATE sess SET token = lower(($1)::text), n = $2 WHERE id = $3", ["token"]),
         ("WITH x AS (UPDATE sess SET token = $1 WHERE id = $2 RETURNING n) SELECT n FROM x", ["token"]),
+        ("UPDATE sess SET (token, n) = ($1, $2) WHERE id = $3", ["token"]),
         ("UPDATE sess SET place = $1 WHERE id = $2", ["place"]),
         ("UPDATE sess SET day = $1, place = $2 WHERE token = $3", ["place"]),
         ("UPDATE sess SET room = $1, span = $2 WHERE id = $3", ["room"]),
@@ -122,13 +123,16 @@ def test_what_may_be_there_once_is_new_each_time(text, fresh):
         ("INSERT INTO sess (small) VALUES ($1)", "a new row needs a value of sess (small)"),
         ("INSERT INTO sess (short) VALUES ($1)", "a new row needs a value of sess (short)"),
         ("UPDATE sess SET token = md5($1) WHERE id = $2", "sess (token) may be there once"),
-        ("UPDATE sess SET (token, n) = ($1, $2) WHERE id = $3", "sess (token) may be there once"),
         ("UPDATE sess SET token = (SELECT x FROM y WHERE z = $1) WHERE id = $2", "sess (token) may be there once"),
         ("INSERT INTO sess (token) VALUES ($1 || $2)", "sess (token) may be there once"),
         ("INSERT INTO sess (mail) VALUES ($1)", "a new row needs a value of sess (mail)"),
         ("INSERT INTO sess (token, n) SELECT token, $1 FROM sess WHERE id = $2", "sess (token) may be there once"),
         ("INSERT INTO sess SELECT * FROM sess WHERE id = $1", "may be there once"),
-        ("MERGE INTO sess USING x ON x.id = sess.id WHEN MATCHED THEN UPDATE SET token = $1", "sess (token) may be"),
+        ("MERGE INTO sess USING x ON x.id = sess.id WHEN MATCHED THEN UPDATE SET token = $1", "value of sess (token)"),
+        (
+            "UPDATE sess SET token = $5 FROM (VALUES ($1, $2), ($3, $4)) v (id, n) WHERE v.id = sess.id",
+            "several rows the same value of sess (token)",
+        ),
     ],
 )
 def test_what_cannot_be_new_is_left_out(text, reason):

@@ -151,11 +151,11 @@ class Drawer:
             query, drawn = self._range(name, uses) if self._is_range(uses) else self._row(name, uses)
             yield name, query, drawn
 
-    def _by_row(self) -> dict[str, list[Use]]:
-        rows: dict[str, list[Use]] = {}
+    def _by_row(self) -> dict[tuple[TableName, str], list[Use]]:
+        rows: dict[tuple[TableName, str], list[Use]] = {}
         for use in self.shape.uses:
             if use.table is not None and (use.is_mixed or not is_fresh(use, self.load)):
-                rows.setdefault(use.row, []).append(use)
+                rows.setdefault((use.table, use.row), []).append(use)
         return rows
 
     def _is_range(self, uses: Sequence[Use]) -> bool:
