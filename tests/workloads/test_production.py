@@ -360,6 +360,23 @@ def test_a_transaction_is_about_one_row_and_its_new_key_comes_from_the_server():
 
 
 @pytest.mark.parametrize(
+    ("returned", "is_taken"),
+    [
+        ('id, customer::text, 1 AS "aB"', True),
+        ("id, customer || $2", False),
+        ("id, now()", False),
+        ("id, *", False),
+        ('id, customer AS "a b"', False),
+    ],
+)
+def test_a_row_of_which_pgbench_can_name_each_value_gives_a_key(returned, is_taken):
+    """It ends all of a load where it cannot: of ``?column?`` it makes no variable."""
+    text = f"INSERT INTO orders (customer) VALUES ($1) RETURNING {returned}"
+
+    assert read_shape(statement(text, text.count("$")), load_of()).returned[:1] == ((("id", "id"),) if is_taken else ())
+
+
+@pytest.mark.parametrize(
     ("text", "parameters", "how"),
     [
         ("SELECT name FROM customer WHERE id = $1 AND name = $2 FOR UPDATE", 2, "equal customer.id, as rows have it"),

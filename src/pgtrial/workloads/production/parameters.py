@@ -22,6 +22,7 @@ _UPPER = (exp.LT, exp.LTE)
 _WRITES = (exp.Insert, exp.Update, exp.Delete, exp.Merge)
 _SCOPES = (exp.Select, *_WRITES)
 _ESCAPE = re.compile(r"\bESCAPE\s+\$\d+", re.IGNORECASE)  # the parser knows no parameter there
+_VARIABLE = re.compile("[A-Za-z0-9_]+")
 _UNIT, _ZONE = "day", "UTC"
 # Functions of whose first argument the server knows some words only.
 _BY_FUNCTION = {"date_trunc": _UNIT, "date_part": _UNIT, "extract": _UNIT, "timezone": _ZONE}
@@ -203,7 +204,9 @@ def _returned(tree: exp.Expr, load: Load) -> tuple[TableName | None, tuple[tuple
     returning = tree.args.get("returning")
     if target is None or returning is None:
         return target, ()
-    found = ((_name(_innermost(each.unalias())), str(each.alias_or_name)) for each in returning.expressions)
+    found = [(_name(_innermost(each.unalias())), str(each.alias_or_name)) for each in returning.expressions]
+    if not all(_VARIABLE.fullmatch(name) for _, name in found):
+        return target, ()  # pgbench makes variables of all or ends
     return target, tuple(pair for pair in found if pair[0] in load.tables[target].columns)
 
 
