@@ -954,6 +954,82 @@ def test_a_unique_column_that_is_changed_gets_new_values(shop, tmp_path, capsys)
     assert int(shop.psql("sess", "SELECT count(*) FROM sess WHERE token LIKE 'new%' AND room LIKE 'new%'")) > 100
 
 
+TIED = """
+CREATE EXTENSION pg_stat_statements;
+CREATE TABLE gen (id serial PRIMARY KEY, mail text, lower_mail text GENERATED ALWAYS AS (lower(mail)) STORED UNIQUE);
+INSERT INTO gen (mail) SELECT 'User' || n FROM generate_series(1, 500) AS n;
+CREATE TABLE base (id serial PRIMARY KEY, code text UNIQUE NOT NULL, val int);
+INSERT INTO base (code, val) SELECT 'code' || n, n FROM generate_series(1, 500) AS n;
+CREATE VIEW shown AS SELECT id, code, val FROM base;
+CREATE VIEW shown_again AS SELECT val, code FROM shown;
+CREATE TABLE product (tenant int, id int, PRIMARY KEY (tenant, id));
+INSERT INTO product SELECT t, i FROM generate_series(1, 20) AS t, generate_series(1, 50) AS i;
+CREATE TABLE basket (tenant int, basket int, product int, PRIMARY KEY (tenant, basket, product),
+    FOREIGN KEY (tenant, product) REFERENCES product);
+INSERT INTO basket SELECT t, b, 1 + b % 50 FROM generate_series(1, 20) AS t, generate_series(1, 100) AS b;
+CREATE TABLE most (id int PRIMARY KEY, big bigint UNIQUE);
+INSERT INTO most SELECT n, n FROM generate_series(1, 500) AS n;
+INSERT INTO most VALUES (2147483647, 9223372036854775807);
+CREATE TABLE span (id serial PRIMARY KEY, a int, b int, CHECK (a < b));
+INSERT INTO span (a, b) SELECT n, n + 1 FROM generate_series(1, 500) AS n;
+CREATE DOMAIN area AS box;
+CREATE TABLE place (id int, inside area, outline xml);
+INSERT INTO place SELECT n, box(point(0, 0), point(n, n)), '<a/>' FROM generate_series(1, 500) AS n;
+VACUUM ANALYZE
+"""
+OF_TIED = """\\set n random(1000, 100000000)
+\\set one random(1, 500)
+SELECT 'Sent' || :n AS mail, 1 + :one % 20 AS tenant, 1 + :one % 50 AS product, '(0,0),(9,9)' AS corners \\gset
+INSERT INTO gen (mail) VALUES (:mail);
+INSERT INTO shown (code, val) VALUES (:mail, :one);
+INSERT INTO shown_again (val, code) VALUES (:one, 'again' || :mail);
+INSERT INTO basket (tenant, basket, product) VALUES (:tenant, :n, :product);
+INSERT INTO most (id, big) VALUES (:n, :n);
+UPDATE span SET a = :one - 500 WHERE id = :one;
+SELECT id FROM place WHERE inside < :corners;
+"""
+
+
+@pytest.fixture(scope="module")
+def tied(shop, tmp_path_factory):
+    """The load of a database whose columns are tied to each other, and the folder for one like it."""
+    folder = tmp_path_factory.mktemp("tied")
+    shop.psql("postgres", "CREATE DATABASE tied")
+    shop.psql("tied", *TIED.strip().split(";\n"))
+    (folder / "tied.sql").write_text(OF_TIED)
+    shop.pgbench("tied", "-M", "extended", "-t", "40", "-f", f"{folder}/tied.sql")
+    assert main(["workload", shop.dsn("tied"), "--output", str(folder / "load")]) == 0
+    return asyncio.run(read_load(shop.dsn("tied"))), folder / "load"
+
+
+def test_the_catalogue_tells_what_ties_columns_together(tied):
+    tables = tied[0].tables
+
+    assert ("mail",) in tables["public", "gen"].unique
+    assert tables["public", "shown"].unique == tables["public", "base"].unique
+    assert tables["public", "shown"].columns["id"].sequence == ("public", "base_id_seq")
+    assert tables["public", "shown_again"].unique == (("code",),)
+    assert tables["public", "basket"].columns["product"].joint == (("public", "product"), "id")
+    assert (("public", "product"), "id") in tied[0].referred
+    assert tables["public", "span"].checks == (("a", "b"),)
+    unordered = {
+        (name, column)
+        for (schema, name), table in tables.items()
+        for column, found in table.columns.items()
+        if schema == "public" and not found.has_order and not name.startswith("pg_")
+    }
+    assert unordered == {("place", "inside"), ("place", "outline")}
+
+
+def test_no_statement_about_columns_that_are_tied_fails(shop, tied, capsys):
+    words = ["--seconds", "1", "--allow-writes", "--in-place"]
+    assert main(["workload", shop.dsn("tied"), "--check", str(tied[1]), *words]) == 0
+
+    said = "".join(capsys.readouterr())
+    assert "fails" not in said
+    assert "Failed" not in (tied[1] / "truth.md").read_text()
+
+
 def test_a_statement_that_fails_is_told_and_the_others_are_sent(shop, written, tmp_path, capsys):
     folder = Path(shutil.copytree(written, tmp_path / "load"))
     shop.psql("postgres", "CREATE DATABASE refusing TEMPLATE copy")

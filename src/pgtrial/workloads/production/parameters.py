@@ -357,6 +357,8 @@ class _Finder:
         if found is None:
             return _other(number)
         alias, table, name = found
+        if role in (Role.EQUAL, Role.LOW, Role.HIGH) and not self.load.tables[table].columns[name].has_order:
+            role, row = Role.BESIDE, f"{Role.BESIDE} {number}"
         own_rows = {Role.SET: f"set {alias}", Role.ELEMENT: f"element {alias}.{name}"}
         own_rows |= dict.fromkeys((Role.LOW, Role.HIGH), f"range {alias}.{name}")
         return Use(number=number, role=role, table=table, column=name, row=row or own_rows.get(role, alias))

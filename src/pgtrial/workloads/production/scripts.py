@@ -31,6 +31,7 @@ from pgtrial.workloads.production.keys import (
     is_own,
     is_text,
     keep_own,
+    room_of,
     settle_conflicts,
 )
 from pgtrial.workloads.production.parameters import Role, Shape, Use, key_of, read_shape
@@ -38,7 +39,6 @@ from pgtrial.workloads.production.texts import Refusal, Text, control_of, examin
 from pgtrial.workloads.production.transactions import Told, tell
 
 MOST = 120  # scripts; pgbench takes 128
-_LARGEST = 10**18  # number behind which new ones begin
 _KEY_SEED = 7  # of the order of statements in the draw that shuffles it
 
 
@@ -259,13 +259,14 @@ def _sequence(name: str, table: TableName, column: str, load: Load) -> Iterator[
     if name == _own_sequence(found):
         most = f"(SELECT seqmax FROM pg_catalog.pg_sequence WHERE seqrelid = '{name}'::regclass)"
         last = f"greatest(max({value})::bigint, nextval('{name}'))"
-        yield f"SELECT setval('{name}', {last}) FROM {name_of(table)} WHERE {value} < {most}"
+        room = f"least({most}, {room_of(found.type)})"
+        yield f"SELECT setval('{name}', {last}) FROM {name_of(table)} WHERE {value} < {room}"
         return
     yield f"CREATE SEQUENCE {name}"
     where = ""
     if not can_number(found.type):
         value, where = f"substr({value}::text, 4)::bigint", f" WHERE {value}::text ~ '^new[0-9]{{1,15}} *$'"
-    most = f"least(coalesce(max({value}), 1), {_LARGEST})"  # "least" passes over what is missing
+    most = f"max({value}) FILTER (WHERE {value} < {room_of(found.type)})"  # "greatest" passes over what is missing
     yield f"SELECT setval('{name}', greatest({most}, 1)::bigint) FROM {name_of(table)}{where}"
 
 
@@ -486,7 +487,8 @@ def _depth(member: Member, load: Load) -> int:
     table = next((use.table for use in member.shape.uses if use.role is Role.NEW), None)
     depth = 0
     while table is not None and depth < len(load.tables):
-        above = [each.references[0] for each in load.tables[table].columns.values() if each.references is not None]
+        columns = load.tables[table].columns.values()
+        above = [other[0] for each in columns for other in (each.references, each.joint) if other is not None]
         table = next((each for each in above if each != table and each in load.tables), None)
         depth += table is not None
     return depth
