@@ -377,6 +377,33 @@ def test_a_row_of_which_pgbench_can_name_each_value_gives_a_key(returned, is_tak
 
 
 @pytest.mark.parametrize(
+    ("text", "width", "count"),
+    [
+        ("INSERT INTO doc (name, body) VALUES ($1, $2)", 2**15, 1024),
+        ("UPDATE doc SET body = $1 WHERE id = $2", 2**30, 500),
+        ("UPDATE doc SET body = $1 WHERE id = $2", 100, 20_000),
+        ("UPDATE doc SET body = $1 WHERE id = $2", 0, 20_000),  # nothing tells
+        ("UPDATE doc SET name = $1 WHERE id = $2", 2**15, 20_000),
+        ("SELECT id FROM doc WHERE body = $1", 2**15, 20_000),
+    ],
+)
+def test_of_long_values_there_are_fewer(text, width, count):
+    columns = {
+        "id": Column(type=INT, is_unique=True),
+        "name": Column(type="text", is_indexed=True),
+        "body": Column(type="text"),
+    }
+    table = Table(rows=1000, pages=10, columns=columns, unique=(("id",),), width=width)
+    asked = replace(statement(text), types=("text", INT if "id = $2" in text else "text")[: text.count("$")])
+    load = replace(load_of(asked), tables={("public", "doc"): table})
+
+    for draw in DRAWS:
+        files = write_files(derive_scripts(load, with_values=False), load, draw)
+        assert {int(each) for each in re.findall(r"generate_series\(1, (\d+)\)", files.setup)} == {count}
+        assert re.search(rf"^\\set n random\w*\(1, {count}[,)]", files.scripts["s001.sql"])
+
+
+@pytest.mark.parametrize(
     ("text", "parameters", "how"),
     [
         ("SELECT name FROM customer WHERE id = $1 AND name = $2 FOR UPDATE", 2, "equal customer.id, as rows have it"),
