@@ -104,7 +104,11 @@ def load_of(*statements: Statement) -> Load:
         ),
         (
             "SELECT 1 FROM orders WHERE (customer, id) > ($1,$2) ORDER BY customer, id LIMIT $3",
-            [(Role.LOW, ORDERS, "customer"), (Role.BESIDE, ORDERS, "id"), (Role.LIMIT, None, "")],
+            [(Role.BESIDE, ORDERS, "customer"), (Role.BESIDE, ORDERS, "id"), (Role.LIMIT, None, "")],
+        ),
+        (
+            "SELECT 1 FROM orders WHERE (customer, id) < ($1,$2)",
+            [(Role.HIGH, ORDERS, "customer"), (Role.BESIDE, ORDERS, "id")],
         ),
         (
             "UPDATE orders SET (customer, id) = ($1, 5) WHERE id = $2",
@@ -141,6 +145,7 @@ def test_a_parameter_is_of_the_column_that_it_meets(text, uses):
         ("(customer, id) IN (($1,$2))", 1),
         ("(customer, id) IN (($1,$2),($3,$4))", 2),
         ("customer = ANY(ARRAY[$1,$2])", 2),
+        ("(customer, id) > ($1,$2) ORDER BY customer, id LIMIT $3", 1),
         ("o.customer = $1 AND EXISTS (SELECT o.id FROM customer o WHERE o.id = $2)", 2),  # one name of two tables
     ],
 )
@@ -1013,6 +1018,7 @@ INSERT INTO shown_again (val, code) VALUES (:one, 'again' || :mail);
 INSERT INTO basket (tenant, basket, product) VALUES (:tenant, :n, :product);
 INSERT INTO most (id, big) VALUES (:n, :n);
 UPDATE span SET a = :one - 500 WHERE id = :one;
+UPDATE span SET a = :one, b = :n WHERE id = :one;
 SELECT id FROM place WHERE inside < :corners;
 """
 

@@ -89,9 +89,8 @@ def _found_by(shape: Shape, use: Use, load: Load) -> tuple[Use, ...]:
     if table.columns[use.column].nulls or is_fresh(use, load):
         return ()
     is_bound = any(use.column in key.columns and _varied(key, use, load) is None for key in _keys(table))
-    is_bound = is_bound or use.column in table.conditions
-    # A CHECK compares it to a column that stays as it is.
-    is_bound = is_bound or any(use.column in names and not set(names) <= set(use.changes) for names in table.checks)
+    # Of what a CHECK compares with each other another statement may change a part only.
+    is_bound = is_bound or use.column in table.conditions.union(*table.checks)
     return _unique_search(shape, use.table, load) if is_bound else ()
 
 

@@ -313,12 +313,13 @@ class _Finder:
         if not isinstance(others, exp.Tuple) or index is None or index >= len(others.expressions):
             return _other(number)
         other = others.expressions[index]
-        if is_range and index > 0:  # it decides where the first ones are equal
-            return self._of_column(Role.BESIDE, other, number, row=f"{Role.BESIDE} {number}")
+        # The next page begins behind a row. Of a range the first decides, but where it is equal.
+        if is_range and (index > 0 or row.root().find(exp.Limit, exp.Fetch)):
+            return self._of_column(Role.BESIDE, other, number, row=f"{Role.BESIDE} {_first(row)}")
         if is_range:
             is_low = isinstance(above, _LOWER) == (row.arg_key == "expression")
             return self._of_column(Role.LOW if is_low else Role.HIGH, other, number)
-        return self._of_column(Role.EQUAL, other, number, row=_row_of(row) if isinstance(above, exp.In) else "")
+        return self._of_column(Role.EQUAL, other, number, row=f"in {_first(row)}" if isinstance(above, exp.In) else "")
 
     def _by_name(self, values: exp.Values, value: exp.Expr, row: exp.Expr, number: int) -> Use:
         """As what the column of a list of values is used for. A key is not set so: each row would need its own."""
@@ -330,7 +331,7 @@ class _Finder:
             is_it = _name(column.args.get("table")) == _name(alias.this) and _name(column.this) == names[value.index]
             use = self.find(column, number) if is_it and not column.find_ancestor(exp.Values) else _other(number)
             if use.table is not None and not (use.role is Role.SET and self._is_of_key(use.table, use.column)):
-                return use if len(values.expressions) == 1 else replace(use, row=f"{_row_of(row)} {use.row}")
+                return use if len(values.expressions) == 1 else replace(use, row=f"in {_first(row)} {use.row}")
         return _other(number)
 
     def _is_of_key(self, name: TableName, column: str) -> bool:
@@ -586,10 +587,9 @@ def _assigned_by(merge: exp.Merge) -> Iterator[str]:
             yield from (_name(each.this) for each in then.expressions if isinstance(each, exp.EQ))
 
 
-def _row_of(values: exp.Expr) -> str:
-    """Of some that are compared together, beside others of which each is about another row."""
-    first = min(int(each.name.removeprefix(MARK)) for each in values.find_all(exp.Column) if _is_parameter(each))
-    return f"in {first}"
+def _first(values: exp.Expr) -> int:
+    """The first parameter of some that are about one row: the name of that."""
+    return min(int(each.name.removeprefix(MARK)) for each in values.find_all(exp.Column) if _is_parameter(each))
 
 
 def _is_parameter(node: exp.Expr | None) -> bool:
