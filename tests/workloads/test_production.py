@@ -114,6 +114,9 @@ def load_of(*statements: Statement) -> Load:
             "UPDATE orders SET (customer, id) = ($1, 5) WHERE id = $2",
             [(Role.SET, ORDERS, "customer"), (Role.EQUAL, ORDERS, "id")],
         ),
+        ("SELECT 1 FROM orders JOIN unnest($1::int[]) AS w (id) ON w.id = orders.id", [(Role.ANY, ORDERS, "id")]),
+        ("SELECT 1 FROM orders WHERE customer IN (SELECT unnest($1::int[]))", [(Role.ANY, ORDERS, "customer")]),
+        ("SELECT unnest($1::int[]) FROM orders", [(Role.OTHER, None, "")]),
         ("SELECT $1::int AS asked, id FROM orders WHERE id = $1", [(Role.EQUAL, ORDERS, "id")]),
         ("SELECT 1 FROM orders WHERE ($1::int IS NULL OR customer = $1::int)", [(Role.EQUAL, ORDERS, "customer")]),
         (
@@ -125,8 +128,8 @@ def load_of(*statements: Statement) -> Load:
             [(Role.OTHER, None, ""), (Role.EQUAL, ORDERS, "id")],
         ),
         (
-            "MERGE INTO orders o USING (VALUES ($1::int,$2::int)) v (id, c) ON o.id = v.id "
-            "WHEN MATCHED THEN UPDATE SET customer = v.c || 'x' WHEN NOT MATCHED THEN INSERT VALUES (v.id, v.c)",
+            """MERGE INTO orders o USING (VALUES ($1::int,$2::int)) v (id, c) ON o.id = v.id
+            WHEN MATCHED THEN UPDATE SET customer = v.c || 'x' WHEN NOT MATCHED THEN INSERT VALUES (v.id, v.c)""",
             [(Role.EQUAL, ORDERS, "id"), (Role.OTHER, None, "")],
         ),
         ("this is no SQL ( $1", [(Role.OTHER, None, "")]),

@@ -121,9 +121,7 @@ def _exchanged(key: tuple[str, ...], column: str, others: list[str]) -> list[str
 
 def _view_of(table: Table, view: Table, read: frozenset[str]) -> Table:
     """With what its table does not allow, by the columns that have the same name in both."""
-    same = {
-        name for name in read if name in view.columns and view.columns[name].type == table.columns[name].type
-    }
+    same = {name for name in read if name in view.columns and view.columns[name].type == table.columns[name].type}
     columns = dict(view.columns)
     for name in same:
         of_table = table.columns[name]

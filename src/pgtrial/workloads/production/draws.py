@@ -240,7 +240,8 @@ class Drawer:
     ) -> str:
         """Those that are there. New rows are as the ``newest``: what an application writes changes over the years."""
         if known := self._known(table, columns):
-            return f"SELECT c0 FROM ({known}) AS k, generate_series(1, ceil(rows)::int) ORDER BY random() LIMIT {self.count}"
+            many = f"({known}) AS k, generate_series(1, ceil(rows)::int)"
+            return f"SELECT c0 FROM {many} ORDER BY random() LIMIT {self.count}"
         selected = ", ".join(f"{quote(name)} AS c{index}" for index, name in enumerate(columns))
         compared = {use.column for use in uses if use.role not in (Role.NEW, Role.SET)}
         where = " AND ".join(f"{quote(name)} IS NOT NULL" for name in columns if name in compared) or "true"
@@ -269,7 +270,8 @@ class Drawer:
             f"WITH k AS (SELECT k.*, {weight} AS w, random() AS o FROM ({counts}) AS k), "
             "s AS (SELECT k.*, sum(w) OVER (ORDER BY o) / nullif(sum(w) OVER (), 0) AS upto FROM k), "
             "t AS (SELECT s.*, coalesce(lag(upto) OVER (ORDER BY o), 0) AS since FROM s) "
-            f"SELECT {names} FROM t, generate_series(1 + floor(since * {self.count})::int, floor(upto * {self.count})::int)"
+            f"SELECT {names} FROM t, "
+            f"generate_series(1 + floor(since * {self.count})::int, floor(upto * {self.count})::int)"
         )
 
     def _states(self, table: TableName, columns: Sequence[str]) -> list[int]:

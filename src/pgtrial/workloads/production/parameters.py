@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from sqlglot import exp
 
@@ -275,6 +276,8 @@ class _Finder:
             if isinstance(other, exp.Any):
                 return self._of_column(Role.ELEMENT, other.this, number)
             return self._of_column(Role.EQUAL, other, number)
+        if isinstance(parent, exp.Unnest | exp.Explode):
+            return self._of_list(parent, value, number)
         if isinstance(parent, exp.Tuple):
             use = self._of_tuple(value, parent, number)
             if use.role is not Role.OTHER:
@@ -303,7 +306,8 @@ class _Finder:
         """Of several values that are compared together, each to its own, or that have a name together."""
         row, above = _outermost(parent)
         if isinstance(above, exp.Values):
-            return self._by_name(above, value, row, number)
+            use = self._by_name(above, value, number)
+            return use if len(above.expressions) == 1 else replace(use, row=f"in {_first(row)} {use.row}")
         is_range = isinstance(above, (*_LOWER, *_UPPER))
         if not is_range and not isinstance(above, exp.EQ | exp.In):
             return _other(number)
@@ -321,18 +325,31 @@ class _Finder:
             return self._of_column(Role.LOW if is_low else Role.HIGH, other, number)
         return self._of_column(Role.EQUAL, other, number, row=f"in {_first(row)}" if isinstance(above, exp.In) else "")
 
-    def _by_name(self, values: exp.Values, value: exp.Expr, row: exp.Expr, number: int) -> Use:
+    def _by_name(self, values: exp.Expr, value: exp.Expr, number: int) -> Use:
         """As what the column of a list of values is used for. A key is not set so: each row would need its own."""
         alias, scope = values.args.get("alias"), values.find_ancestor(*_SCOPES)
-        names = [_name(each) for each in alias.columns] if alias is not None else []
-        if scope is None or value.index is None or value.index >= len(names):
+        names = [_name(each) for each in alias.columns] if isinstance(alias, exp.TableAlias) else []
+        if alias is None or scope is None or value.index is None or value.index >= len(names):
             return _other(number)
         for column in scope.find_all(exp.Column):
             is_it = _name(column.args.get("table")) == _name(alias.this) and _name(column.this) == names[value.index]
-            use = self.find(column, number) if is_it and not column.find_ancestor(exp.Values) else _other(number)
+            is_inside = column.find_ancestor(exp.Values, exp.Unnest) is not None
+            use = self.find(column, number) if is_it and not is_inside else _other(number)
             if use.table is not None and not (use.role is Role.SET and self._is_of_key(use.table, use.column)):
-                return use if len(values.expressions) == 1 else replace(use, row=f"in {_first(row)} {use.row}")
+                return use
         return _other(number)
+
+    def _of_list(self, rows: exp.Expr, value: exp.Expr, number: int) -> Use:
+        """Of an array that is made rows, which are compared to a column."""
+        if isinstance(rows, exp.Unnest):
+            use = self._by_name(rows, value, number)
+        else:
+            query = rows.find_ancestor(exp.Subquery)
+            searched = query.parent if query is not None else None
+            is_all = query is not None and isinstance(query.this, exp.Select) and query.this.expressions == [rows]
+            is_met = is_all and isinstance(searched, exp.In)
+            use = self._of_column(Role.EQUAL, searched.this, number) if searched and is_met else _other(number)
+        return replace(use, role=Role.ANY) if use.role is Role.EQUAL else _other(number)
 
     def _is_of_key(self, name: TableName, column: str) -> bool:
         table = self.load.tables[name]
@@ -403,8 +420,7 @@ class _Finder:
                 if found := self._found_in(query, column, name):
                     return found
             elif own == name:
-                is_column = isinstance(value, exp.Column) and not value.name.startswith(MARK)
-                return self._found_in(query, value) if is_column else None
+                return self._found_in(query, value) if isinstance(value, exp.Column) else None
         return None
 
     def resolve(self, table: exp.Table) -> TableName | None:
@@ -495,7 +511,7 @@ def _places_in(scope: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
 
 def _query_named(table: exp.Table) -> exp.CTE | None:
     """The query of WITH whose name stands in the place of a table."""
-    node: exp.Expr | None = table if table.args.get("db") is None else None
+    node: Any = table if table.args.get("db") is None else None
     around = set[int]()
     while node is not None:
         around.add(id(node))
@@ -503,7 +519,7 @@ def _query_named(table: exp.Table) -> exp.CTE | None:
         for each in queries.expressions if queries is not None else ():
             if id(each) in around:
                 break  # those behind it are not known in it
-            if _name(each.args["alias"].this) == _name(table.this):
+            if isinstance(each, exp.CTE) and _name(each.args["alias"].this) == _name(table.this):
                 return each
         node = node.parent
     return None
