@@ -117,6 +117,10 @@ def load_of(*statements: Statement) -> Load:
         ("SELECT 1 FROM orders JOIN unnest($1::int[]) AS w (id) ON w.id = orders.id", [(Role.ANY, ORDERS, "id")]),
         ("SELECT 1 FROM orders WHERE customer IN (SELECT unnest($1::int[]))", [(Role.ANY, ORDERS, "customer")]),
         ("SELECT unnest($1::int[]) FROM orders", [(Role.OTHER, None, "")]),
+        (
+            "INSERT INTO orders (id, customer) SELECT v.a, v.b FROM (VALUES ($1,$2)) v (b, a)",
+            [(Role.NEW, ORDERS, "customer"), (Role.NEW, ORDERS, "id")],
+        ),
         ("SELECT $1::int AS asked, id FROM orders WHERE id = $1", [(Role.EQUAL, ORDERS, "id")]),
         ("SELECT 1 FROM orders WHERE ($1::int IS NULL OR customer = $1::int)", [(Role.EQUAL, ORDERS, "customer")]),
         (

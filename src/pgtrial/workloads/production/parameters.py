@@ -335,7 +335,8 @@ class _Finder:
             is_it = _name(column.args.get("table")) == _name(alias.this) and _name(column.this) == names[value.index]
             is_inside = column.find_ancestor(exp.Values, exp.Unnest) is not None
             use = self.find(column, number) if is_it and not is_inside else _other(number)
-            if use.table is not None and not (use.role is Role.SET and self._is_of_key(use.table, use.column)):
+            is_set = use.role is Role.SET and use.conflict is None
+            if use.table is not None and not (is_set and self._is_of_key(use.table, use.column)):
                 return use
         return _other(number)
 
