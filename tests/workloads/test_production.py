@@ -76,6 +76,66 @@ def load_of(*statements: Statement) -> Load:
         ),
         ("SELECT 1 FROM orders WHERE id = ANY($1::int[])", [(Role.ANY, ORDERS, "id")]),
         ("SELECT 1 FROM elsewhere WHERE id = $1", [(Role.OTHER, None, "")]),
+        ("SELECT 1 FROM (SELECT * FROM orders) AS o WHERE o.customer = $1", [(Role.EQUAL, ORDERS, "customer")]),
+        ("SELECT 1 FROM (SELECT id AS who FROM orders) o WHERE who = $1", [(Role.EQUAL, ORDERS, "id")]),
+        ("SELECT 1 FROM (SELECT o.* FROM customer c, orders o) t (a, b) WHERE t.b = $1", [(Role.OTHER, None, "")]),
+        ("SELECT 1 FROM (SELECT count(*) AS id FROM orders) AS o WHERE o.id = $1", [(Role.OTHER, None, "")]),
+        ("SELECT 1 FROM (SELECT o.id AS id FROM elsewhere AS o) AS o WHERE o.id = $1", [(Role.OTHER, None, "")]),
+        (
+            "WITH o AS (SELECT * FROM orders), c (who) AS (SELECT customer FROM o) SELECT 1 FROM c WHERE who = $1",
+            [(Role.EQUAL, ORDERS, "customer")],
+        ),
+        (
+            "WITH orders AS (SELECT id FROM customer) SELECT 1 FROM orders WHERE id = $1",
+            [(Role.EQUAL, CUSTOMER, "id")],
+        ),
+        (
+            "SELECT 1 FROM customer c CROSS JOIN LATERAL (SELECT * FROM orders LIMIT $1) x WHERE x.customer > $2",
+            [(Role.LIMIT, None, ""), (Role.LOW, ORDERS, "customer")],
+        ),
+        ("SELECT 1 FROM orders WHERE id = ANY(ARRAY[$1,$2::int])", [(Role.EQUAL, ORDERS, "id")] * 2),
+        (
+            "SELECT 1 FROM orders WHERE (id, customer) = ($1,$2)",
+            [(Role.EQUAL, ORDERS, "id"), (Role.EQUAL, ORDERS, "customer")],
+        ),
+        (
+            "SELECT 1 FROM orders WHERE (customer, id) IN (($1,$2), ($3,$4))",
+            [(Role.EQUAL, ORDERS, "customer"), (Role.EQUAL, ORDERS, "id")] * 2,
+        ),
+        (
+            "SELECT 1 FROM orders WHERE (customer, id) > ($1,$2) ORDER BY customer, id LIMIT $3",
+            [(Role.BESIDE, ORDERS, "customer"), (Role.BESIDE, ORDERS, "id"), (Role.LIMIT, None, "")],
+        ),
+        (
+            "SELECT 1 FROM orders WHERE (customer, id) < ($1,$2)",
+            [(Role.HIGH, ORDERS, "customer"), (Role.BESIDE, ORDERS, "id")],
+        ),
+        (
+            "UPDATE orders SET (customer, id) = ($1, 5) WHERE id = $2",
+            [(Role.SET, ORDERS, "customer"), (Role.EQUAL, ORDERS, "id")],
+        ),
+        ("SELECT 1 FROM orders JOIN unnest($1::int[]) AS w (id) ON w.id = orders.id", [(Role.ANY, ORDERS, "id")]),
+        ("SELECT 1 FROM orders WHERE customer IN (SELECT unnest($1::int[]))", [(Role.ANY, ORDERS, "customer")]),
+        ("SELECT unnest($1::int[]) FROM orders", [(Role.OTHER, None, "")]),
+        (
+            "INSERT INTO orders (id, customer) SELECT v.a, v.b FROM (VALUES ($1,$2)) v (b, a)",
+            [(Role.NEW, ORDERS, "customer"), (Role.NEW, ORDERS, "id")],
+        ),
+        ("SELECT $1::int AS asked, id FROM orders WHERE id = $1", [(Role.EQUAL, ORDERS, "id")]),
+        ("SELECT 1 FROM orders WHERE ($1::int IS NULL OR customer = $1::int)", [(Role.EQUAL, ORDERS, "customer")]),
+        (
+            "UPDATE orders o SET customer = v.c FROM (VALUES ($1::int,$2::int),($3,$4)) v (id, c) WHERE v.id = o.id",
+            [(Role.EQUAL, ORDERS, "id"), (Role.SET, ORDERS, "customer")] * 2,
+        ),
+        (  # two rows with one new key
+            "UPDATE orders o SET id = v.c FROM (VALUES ($1::int,$2::int)) v (c, id) WHERE v.id = o.id",
+            [(Role.OTHER, None, ""), (Role.EQUAL, ORDERS, "id")],
+        ),
+        (
+            """MERGE INTO orders o USING (VALUES ($1::int,$2::int)) v (id, c) ON o.id = v.id
+            WHEN MATCHED THEN UPDATE SET customer = v.c || 'x' WHEN NOT MATCHED THEN INSERT VALUES (v.id, v.c)""",
+            [(Role.EQUAL, ORDERS, "id"), (Role.OTHER, None, "")],
+        ),
         ("this is no SQL ( $1", [(Role.OTHER, None, "")]),
     ],
 )
@@ -83,6 +143,26 @@ def test_a_parameter_is_of_the_column_that_it_meets(text, uses):
     found = read_shape(statement(text, len(uses)), load_of()).uses
 
     assert [(use.role, use.table, use.column) for use in found] == uses
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ("(customer, id) = ($1,$2)", 1),
+        ("(customer, id) IN (($1,$2))", 1),
+        ("(customer, id) IN (($1,$2),($3,$4))", 2),
+        ("customer = ANY(ARRAY[$1,$2])", 2),
+        ("(customer, id) > ($1,$2) ORDER BY customer, id LIMIT $3", 1),
+        ("o.customer = $1 AND EXISTS (SELECT o.id FROM customer o WHERE o.id = $2)", 2),  # one name of two tables
+    ],
+)
+def test_what_is_compared_together_is_drawn_of_one_row(condition, rows):
+    asked = statement(f"SELECT o.id FROM orders o WHERE {condition}", condition.count("$"))
+    load = load_of(asked)
+
+    setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup
+
+    assert setup.count("USING (n)") == rows
 
 
 @pytest.mark.parametrize(
@@ -289,6 +369,50 @@ def test_a_transaction_is_about_one_row_and_its_new_key_comes_from_the_server():
     # Of customers each is there once; orders tell which of them order most.
     assert files.how["s001"][0] == ("$1: new row orders.customer, as rows have it",)
     assert files.how["s001"][1] == ("$1: new row orders.customer, as rows have it, the same as of another statement",)
+
+
+@pytest.mark.parametrize(
+    ("returned", "is_taken"),
+    [
+        ('id, customer::text, 1 AS "aB"', True),
+        ("id, customer || $2", False),
+        ("id, now()", False),
+        ("id, *", False),
+        ('id, customer AS "a b"', False),
+    ],
+)
+def test_a_row_of_which_pgbench_can_name_each_value_gives_a_key(returned, is_taken):
+    """It ends all of a load where it cannot: of ``?column?`` it makes no variable."""
+    text = f"INSERT INTO orders (customer) VALUES ($1) RETURNING {returned}"
+
+    assert read_shape(statement(text, text.count("$")), load_of()).returned[:1] == ((("id", "id"),) if is_taken else ())
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "count"),
+    [
+        ("INSERT INTO doc (name, body) VALUES ($1, $2)", 2**15, 1024),
+        ("UPDATE doc SET body = $1 WHERE id = $2", 2**30, 500),
+        ("UPDATE doc SET body = $1 WHERE id = $2", 100, 20_000),
+        ("UPDATE doc SET body = $1 WHERE id = $2", 0, 20_000),  # nothing tells
+        ("UPDATE doc SET name = $1 WHERE id = $2", 2**15, 20_000),
+        ("SELECT id FROM doc WHERE body = $1", 2**15, 20_000),
+    ],
+)
+def test_of_long_values_there_are_fewer(text, width, count):
+    columns = {
+        "id": Column(type=INT, is_unique=True),
+        "name": Column(type="text", is_indexed=True),
+        "body": Column(type="text"),
+    }
+    table = Table(rows=1000, pages=10, columns=columns, unique=(("id",),), width=width)
+    asked = replace(statement(text), types=("text", INT if "id = $2" in text else "text")[: text.count("$")])
+    load = replace(load_of(asked), tables={("public", "doc"): table})
+
+    for draw in DRAWS:
+        files = write_files(derive_scripts(load, with_values=False), load, draw)
+        assert {int(each) for each in re.findall(r"generate_series\(1, (\d+)\)", files.setup)} == {count}
+        assert re.search(rf"^\\set n random\w*\(1, {count}[,)]", files.scripts["s001.sql"])
 
 
 @pytest.mark.parametrize(
@@ -867,6 +991,83 @@ def test_a_unique_column_that_is_changed_gets_new_values(shop, tmp_path, capsys)
     assert main(["workload", shop.dsn("sess"), "--check", str(tmp_path / "load"), *words]) == 0
     assert "failed" not in capsys.readouterr().out
     assert int(shop.psql("sess", "SELECT count(*) FROM sess WHERE token LIKE 'new%' AND room LIKE 'new%'")) > 100
+
+
+TIED = """
+CREATE EXTENSION pg_stat_statements;
+CREATE TABLE gen (id serial PRIMARY KEY, mail text, lower_mail text GENERATED ALWAYS AS (lower(mail)) STORED UNIQUE);
+INSERT INTO gen (mail) SELECT 'User' || n FROM generate_series(1, 500) AS n;
+CREATE TABLE base (id serial PRIMARY KEY, code text UNIQUE NOT NULL, val int);
+INSERT INTO base (code, val) SELECT 'code' || n, n FROM generate_series(1, 500) AS n;
+CREATE VIEW shown AS SELECT id, code, val FROM base;
+CREATE VIEW shown_again AS SELECT val, code FROM shown;
+CREATE TABLE product (tenant int, id int, PRIMARY KEY (tenant, id));
+INSERT INTO product SELECT t, i FROM generate_series(1, 20) AS t, generate_series(1, 50) AS i;
+CREATE TABLE basket (tenant int, basket int, product int, PRIMARY KEY (tenant, basket, product),
+    FOREIGN KEY (tenant, product) REFERENCES product);
+INSERT INTO basket SELECT t, b, 1 + b % 50 FROM generate_series(1, 20) AS t, generate_series(1, 100) AS b;
+CREATE TABLE most (id int PRIMARY KEY, big bigint UNIQUE);
+INSERT INTO most SELECT n, n FROM generate_series(1, 500) AS n;
+INSERT INTO most VALUES (2147483647, 9223372036854775807);
+CREATE TABLE span (id serial PRIMARY KEY, a int, b int, CHECK (a < b));
+INSERT INTO span (a, b) SELECT n, n + 1 FROM generate_series(1, 500) AS n;
+CREATE DOMAIN area AS box;
+CREATE TABLE place (id int, inside area, outline xml);
+INSERT INTO place SELECT n, box(point(0, 0), point(n, n)), '<a/>' FROM generate_series(1, 500) AS n;
+VACUUM ANALYZE
+"""
+OF_TIED = """\\set n random(1000, 100000000)
+\\set one random(1, 500)
+SELECT 'Sent' || :n AS mail, 1 + :one % 20 AS tenant, 1 + :one % 50 AS product, '(0,0),(9,9)' AS corners \\gset
+INSERT INTO gen (mail) VALUES (:mail);
+INSERT INTO shown (code, val) VALUES (:mail, :one);
+INSERT INTO shown_again (val, code) VALUES (:one, 'again' || :mail);
+INSERT INTO basket (tenant, basket, product) VALUES (:tenant, :n, :product);
+INSERT INTO most (id, big) VALUES (:n, :n);
+UPDATE span SET a = :one - 500 WHERE id = :one;
+UPDATE span SET a = :one, b = :n WHERE id = :one;
+SELECT id FROM place WHERE inside < :corners;
+"""
+
+
+@pytest.fixture(scope="module")
+def tied(shop, tmp_path_factory):
+    """The load of a database whose columns are tied to each other, and the folder for one like it."""
+    folder = tmp_path_factory.mktemp("tied")
+    shop.psql("postgres", "CREATE DATABASE tied")
+    shop.psql("tied", *TIED.strip().split(";\n"))
+    (folder / "tied.sql").write_text(OF_TIED)
+    shop.pgbench("tied", "-M", "extended", "-t", "40", "-f", f"{folder}/tied.sql")
+    assert main(["workload", shop.dsn("tied"), "--output", str(folder / "load")]) == 0
+    return asyncio.run(read_load(shop.dsn("tied"))), folder / "load"
+
+
+def test_the_catalogue_tells_what_ties_columns_together(tied):
+    tables = tied[0].tables
+
+    assert ("mail",) in tables["public", "gen"].unique
+    assert tables["public", "shown"].unique == tables["public", "base"].unique
+    assert tables["public", "shown"].columns["id"].sequence == ("public", "base_id_seq")
+    assert tables["public", "shown_again"].unique == (("code",),)
+    assert tables["public", "basket"].columns["product"].joint == (("public", "product"), "id")
+    assert (("public", "product"), "id") in tied[0].referred
+    assert tables["public", "span"].checks == (("a", "b"),)
+    unordered = {
+        (name, column)
+        for (schema, name), table in tables.items()
+        for column, found in table.columns.items()
+        if schema == "public" and not found.has_order and not name.startswith("pg_")
+    }
+    assert unordered == {("place", "inside"), ("place", "outline")}
+
+
+def test_no_statement_about_columns_that_are_tied_fails(shop, tied, capsys):
+    words = ["--seconds", "1", "--allow-writes", "--in-place"]
+    assert main(["workload", shop.dsn("tied"), "--check", str(tied[1]), *words]) == 0
+
+    said = "".join(capsys.readouterr())
+    assert "fails" not in said
+    assert "Failed" not in (tied[1] / "truth.md").read_text()
 
 
 def test_a_statement_that_fails_is_told_and_the_others_are_sent(shop, written, tmp_path, capsys):

@@ -24,14 +24,22 @@ def test_an_error_names_the_script_and_not_its_number():
 
 def test_the_statement_that_ended_a_client_is_told():
     errors = [name_scripts(DUPLICATE, ["s001", "s002"])] * 2
+    errors += ["client 0 script s003 command 2 query 0: error storing into variable q0_?column?"]
     errors += ["client 3 aborted in command 1 (SQL) of script s001; expected one row, got 0", "Run was aborted"]
 
-    assert [*find_failures(errors, {"s001": "SELECT 1 \\gset\nSELECT\n1;\n", "s002": SCRIPT})] == [
+    scripts = {
+        "s001": "SELECT 1 \\gset\nSELECT\n1;\n",
+        "s002": SCRIPT,
+        "s003": "BEGIN;\nSELECT 1;\nSELECT 2 \\gset q0_\n",
+    }
+
+    assert [*find_failures(errors, scripts)] == [
         Failure(
             script="s002",
             statement="UPDATE t SET a = :v0_1",
             error='ERROR:  duplicate key value violates unique constraint "t_a_key"',
         ),
+        Failure(script="s003", statement="SELECT 2 \\gset q0_", error="error storing into variable q0_?column?"),
         Failure(script="s001", statement="", error="expected one row, got 0"),
     ]
 

@@ -15,6 +15,7 @@ from psycopg.errors import ObjectNotInPrerequisiteState
 from pgtrial.errors import TargetError
 from pgtrial.postgres.connect import connect
 from pgtrial.postgres.production_effects import Effects, read_effects
+from pgtrial.postgres.production_tables import note_constraints
 
 _READ_ONLY = "SET default_transaction_read_only = on"
 TableName = tuple[str, str]  # schema, name
@@ -235,7 +236,8 @@ class Column:
 
     ``values`` are these, and ``bounds`` those of the histogram: empty unless they were asked for. ``references`` is the
     column of another table that a foreign key names, ``sequence`` is what numbers new rows. ``is_indexed``: an index
-    begins with it, so that rows come in its order without a sort.
+    begins with it, so that rows come in its order without a sort. ``joint`` is the column that a foreign key of several
+    names for it. ``has_order``: values can be sorted, unlike those of a box.
     """
 
     type: str
@@ -248,6 +250,8 @@ class Column:
     is_checked: bool = False
     references: tuple[TableName, str] | None = None
     sequence: TableName | None = None
+    joint: tuple[TableName, str] | None = None
+    has_order: bool = True
     values: tuple[str, ...] = field(default=(), repr=False)
     bounds: tuple[str, ...] = field(default=(), repr=False)
 
@@ -256,7 +260,8 @@ class Column:
 class Table:
     """``columns`` are in the order of the table; ``unique`` are the columns of each unique index, ``excluded`` those of
     each exclusion constraint, and which of them it compares by "=". ``conditions`` are columns that decide whether
-    such an index has a row.
+    such an index has a row, ``checks`` those that a CHECK compares with each other. ``width`` is what a row takes, in
+    bytes, 0 where it is not known.
 
     A view is one, too: without ``pages``, and with the rows of the largest table that it reads.
     """
@@ -267,6 +272,8 @@ class Table:
     unique: tuple[tuple[str, ...], ...] = ()
     excluded: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
     conditions: frozenset[str] = frozenset()
+    checks: tuple[tuple[str, ...], ...] = ()
+    width: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,7 +296,8 @@ class Load:
 
     def __post_init__(self) -> None:
         columns = (column for table in self.tables.values() for column in table.columns.values())
-        object.__setattr__(self, "referred", frozenset(each.references for each in columns if each.references))
+        named = (other for each in columns for other in (each.references, each.joint) if other is not None)
+        object.__setattr__(self, "referred", frozenset(named))
 
 
 async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
@@ -308,6 +316,7 @@ async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
         for schema, name, *below in await (await connection.execute(_VIEWS)).fetchall():
             if (view := tables.get((schema, name))) and (read := tables.get(tuple(below))):
                 tables[schema, name] = replace(view, rows=max(view.rows, read.rows))
+        await note_constraints(connection, tables)
         ((unseen,),) = await (await connection.execute(_UNSEEN)).fetchall()
         effects = await read_effects(connection)
         counted_for = await _read_time(connection)

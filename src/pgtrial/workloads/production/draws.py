@@ -10,7 +10,7 @@ tried on a copy without the server that was counted.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,6 +20,8 @@ from pgtrial.workloads.production.parameters import Role, Shape, Use
 
 SCHEMA = "pgtrial_workload"
 COUNT = 20_000  # rows of parameters for each script
+_MOST_BYTES = 32 * 2**20  # of long values in them
+_LEAST = 500  # rows of parameters, however long their values are
 _MOST_SORTED = 5_000_000  # rows of a table that are sorted for a range
 _DESCENT = 4  # blocks of an index down to its first entry, and one more of the table because a range begins anywhere
 _ENTRIES = 300  # of an index in a block
@@ -50,6 +52,7 @@ _BY_TYPE = {
         ("timestamp with time zone", "timestamp without time zone"), "now() - random() * interval '30 days'"
     ),
 }
+_LONG = frozenset(("text", "character varying", "bytea", "json", "jsonb", "xml"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +106,21 @@ def by_type(name: str) -> str | None:
     return "'{}'" if name.endswith("[]") else _BY_TYPE.get(plain)
 
 
+def count_of(shapes: Iterable[Shape], load: Load) -> int:
+    """Rows of parameters for a script: fewer where it writes documents, which each row has whole."""
+    written = {use.table for shape in shapes for use in shape.uses if _may_be_long(use, load)}
+    width = sum(load.tables[table].width for table in written if table is not None)
+    return max(_LEAST, min(COUNT, int(_MOST_BYTES / width))) if width else COUNT
+
+
+def _may_be_long(use: Use, load: Load) -> bool:
+    """A key of an index is short."""
+    if use.table is None or use.role not in (Role.NEW, Role.SET):
+        return False
+    column = load.tables[use.table].columns[use.column]
+    return (column.type in _LONG or column.type.endswith("[]")) and not (column.is_unique or column.is_indexed)
+
+
 def is_known(statement: Statement, shape: Shape, load: Load) -> bool:
     """Whether there is a value for each parameter: by its type, or of a row of its column."""
     return all(by_type(statement.types[use.number - 1]) is not None or _has_values(use, load) for use in shape.uses)
@@ -135,7 +153,7 @@ def name_of(table: TableName) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Drawer:
-    """Of one statement of ``script``, whose sources are called ``prefix`` and a number."""
+    """Of one statement of ``script``, whose sources are called ``prefix`` and a number, and have ``count`` rows."""
 
     script: str
     statement: Statement
@@ -143,6 +161,7 @@ class Drawer:
     load: Load
     draw: Draw
     prefix: str
+    count: int
 
     def sources(self) -> Iterator[tuple[str, str, dict[int, Drawn]]]:
         """(name, query with the column n and those of the expressions, parameters by number)."""
@@ -151,11 +170,11 @@ class Drawer:
             query, drawn = self._range(name, uses) if self._is_range(uses) else self._row(name, uses)
             yield name, query, drawn
 
-    def _by_row(self) -> dict[str, list[Use]]:
-        rows: dict[str, list[Use]] = {}
+    def _by_row(self) -> dict[tuple[TableName, str], list[Use]]:
+        rows: dict[tuple[TableName, str], list[Use]] = {}
         for use in self.shape.uses:
             if use.table is not None and (use.is_mixed or not is_fresh(use, self.load)):
-                rows.setdefault(use.row, []).append(use)
+                rows.setdefault((use.table, use.row), []).append(use)
         return rows
 
     def _is_range(self, uses: Sequence[Use]) -> bool:
@@ -187,7 +206,7 @@ class Drawer:
             rows = f"SELECT * FROM ({rows}) AS r WHERE {' AND '.join(needed)}"
         names = ", ".join(f"c{index}" for index in range(len(columns)))
         # A list of values is that of a row and of those before it.
-        query = f"SELECT row_number() OVER (ORDER BY random()) AS n, {names} FROM ({_repeat(rows)}) AS u"
+        query = f"SELECT row_number() OVER (ORDER BY random()) AS n, {names} FROM ({_repeat(rows, self.count)}) AS u"
         drawn = {}
         for use in uses:
             column = f"{name}.c{columns.index(use.column)}"
@@ -221,7 +240,8 @@ class Drawer:
     ) -> str:
         """Those that are there. New rows are as the ``newest``: what an application writes changes over the years."""
         if known := self._known(table, columns):
-            return f"SELECT c0 FROM ({known}) AS k, generate_series(1, ceil(rows)::int) ORDER BY random() LIMIT {COUNT}"
+            many = f"({known}) AS k, generate_series(1, ceil(rows)::int)"
+            return f"SELECT c0 FROM {many} ORDER BY random() LIMIT {self.count}"
         selected = ", ".join(f"{quote(name)} AS c{index}" for index, name in enumerate(columns))
         compared = {use.column for use in uses if use.role not in (Role.NEW, Role.SET)}
         where = " AND ".join(f"{quote(name)} IS NOT NULL" for name in columns if name in compared) or "true"
@@ -229,7 +249,7 @@ class Drawer:
         if newest is not None:
             number, count = newest
             place = f"(SELECT * FROM {name_of(table)} ORDER BY {quote(number)} DESC LIMIT {count}) AS newest"
-        return f"SELECT {selected} FROM {place} WHERE {where} ORDER BY random() LIMIT {COUNT}"
+        return f"SELECT {selected} FROM {place} WHERE {where} ORDER BY random() LIMIT {self.count}"
 
     def _keys(self, table: TableName, columns: Sequence[str]) -> str:
         """A systematic sample of the values, each with the chance of its rows to the power that the dial says."""
@@ -250,7 +270,8 @@ class Drawer:
             f"WITH k AS (SELECT k.*, {weight} AS w, random() AS o FROM ({counts}) AS k), "
             "s AS (SELECT k.*, sum(w) OVER (ORDER BY o) / nullif(sum(w) OVER (), 0) AS upto FROM k), "
             "t AS (SELECT s.*, coalesce(lag(upto) OVER (ORDER BY o), 0) AS since FROM s) "
-            f"SELECT {names} FROM t, generate_series(1 + floor(since * {COUNT})::int, floor(upto * {COUNT})::int)"
+            f"SELECT {names} FROM t, "
+            f"generate_series(1 + floor(since * {self.count})::int, floor(upto * {self.count})::int)"
         )
 
     def _states(self, table: TableName, columns: Sequence[str]) -> list[int]:
@@ -355,7 +376,7 @@ class Drawer:
             f"WITH s AS MATERIALIZED ({sorted_}), "
             f"a AS (SELECT m, least({share:.9g} * {factor}, 1) * m AS width FROM s LIMIT 1), "
             f"b AS (SELECT n, round({start})::bigint AS i, greatest(round(width) - 1, 0)::bigint AS w, m "
-            f"FROM a, generate_series(1, {COUNT}) AS n) "
+            f"FROM a, generate_series(1, {self.count}) AS n) "
             "SELECT b.n, low.c AS c0, high.c AS c1 FROM b JOIN s AS low ON low.i = greatest(b.i, 1) "
             "JOIN s AS high ON high.i = greatest(least(b.i + b.w, b.m), 1)"
         )
@@ -428,12 +449,12 @@ def told_exponent(table: Table, column: Column, load: Load, rows_per_call: float
     return round((low + high) / 2, 2)
 
 
-def _repeat(query: str) -> str:
+def _repeat(query: str, count: int) -> str:
     """The rows of a query, one after the other and again, until there are enough."""
     return (
         f"(WITH q AS MATERIALIZED (SELECT row_number() OVER () AS k, s.* FROM ({query}) AS s), "
         "m AS (SELECT greatest(count(*), 1) AS m FROM q) "
-        f"SELECT q.* FROM (SELECT 1 + (g - 1) % m AS k FROM m, generate_series(1, {COUNT}) AS g) AS i JOIN q USING (k))"
+        f"SELECT q.* FROM (SELECT 1 + (g - 1) % m AS k FROM m, generate_series(1, {count}) AS g) AS i JOIN q USING (k))"
     )
 
 

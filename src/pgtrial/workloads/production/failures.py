@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pgtrial.workloads.production.texts import read_text
 
 _ABORTED = re.compile(
-    r"client \d+ (?:script (?P<script>s\d+) aborted in command (?P<command>\d+) query \d+: "
+    r"client \d+ (?:script (?P<script>s\d+) (?:aborted in )?command (?P<command>\d+) query \d+: "
     r"|aborted in command (?P<command_of>\d+) \([^)]*\) of script (?P<of_script>s\d+); )"
 )
 # Messages in other languages quote in their own ways, and have words that tell a name from a value.

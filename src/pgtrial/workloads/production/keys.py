@@ -68,7 +68,7 @@ def _apart(uses: Sequence[Use], load: Load) -> set[str] | None:
     for key in _keys(table):
         if not set(key.columns) <= set(first.given):
             continue
-        own = [use for use in uses if use.column in key.columns]
+        own = [use for use in uses if use.column in key.columns and table.columns[use.column].joint is None]
         if any(is_fresh(use, load) for use in own):
             continue
         if len(own) < 2 or (first.conflict and first.conflict != set(key.columns)):
@@ -88,9 +88,10 @@ def _found_by(shape: Shape, use: Use, load: Load) -> tuple[Use, ...]:
     table = load.tables[use.table]
     if table.columns[use.column].nulls or is_fresh(use, load):
         return ()
-    is_of_key = any(use.column in key.columns and _varied(key, use, load) is None for key in _keys(table))
-    is_of_key = is_of_key or use.column in table.conditions
-    return _unique_search(shape, use.table, load) if is_of_key else ()
+    is_bound = any(use.column in key.columns and _varied(key, use, load) is None for key in _keys(table))
+    # Of what a CHECK compares with each other another statement may change a part only.
+    is_bound = is_bound or use.column in table.conditions.union(*table.checks)
+    return _unique_search(shape, use.table, load) if is_bound else ()
 
 
 def find_obstacle(shape: Shape, load: Load, returned: Collection[tuple[TableName, str]]) -> str:
@@ -110,8 +111,8 @@ def find_obstacle(shape: Shape, load: Load, returned: Collection[tuple[TableName
             if use.column not in key.columns or not _is_at_risk(key, use):
                 continue
             said, varied = _say(use.table, key), _varied(key, use, load)
-            other = None if varied is None else load.tables[use.table].columns[varied].references
-            if varied is None or (other is not None and other not in returned):
+            other = None if varied is None else load.tables[use.table].columns[varied]
+            if other is None or other.joint or (other.references and other.references not in returned):
                 row = "new" if use.role is Role.NEW else "changed"
                 return f"a {row} row needs a value of {said} that no row has, and none can be made"
             if use.role is Role.SET and not (shape.is_upsert or _unique_search(shape, use.table, load)):
@@ -148,6 +149,14 @@ def can_number(type_: str) -> bool:
     return _plain(type_) in ("smallint", "integer", "bigint", "numeric")
 
 
+def room_of(type_: str) -> int:
+    """Numbers from it on stand for something else, as the largest that there is does; new ones are below them."""
+    size, scale = _size(type_)
+    if type_ == "integer":
+        return 2 * 10**9
+    return int(9 * 10 ** (min(18, size - scale - 1) if size is not None and can_number(type_) else 18))
+
+
 def is_text(type_: str) -> bool:
     return _plain(type_) in ("text", "character varying", "character", "name", "citext")
 
@@ -156,10 +165,14 @@ def _plain(type_: str) -> str:
     return type_.partition("(")[0].strip()
 
 
+def _size(type_: str) -> tuple[int | None, int]:
+    found = _SIZE.search(type_)
+    return (None, 0) if found is None else (int(found[1]), int(found[2] or 0))
+
+
 def _can_be_new(column: Column) -> bool:
     """Whether a value can be made that no row has: of a date, say, it would lie in no partition."""
-    found = _SIZE.search(column.type)
-    size, scale = (None, 0) if found is None else (int(found[1]), int(found[2] or 0))
+    size, scale = _size(column.type)
     if can_number(column.type):
         return _plain(column.type) != "smallint" and (size is None or size - scale >= _DIGITS_OF_NEW)
     if is_text(column.type):
@@ -186,7 +199,7 @@ def _varied(key: _Key, use: Use, load: Load) -> str | None:
         return _best(free, table)
     if use.role is not Role.NEW or _is_numbered(key, use, table):
         return None
-    own = _best([name for name in free if table.columns[name].references is None], table)
+    own = _best([name for name in free if not _refers(table.columns[name])], table)
     return own or (_best(free, table) if use.conflict is None else None)
 
 
@@ -198,4 +211,8 @@ def _best(names: Sequence[str], table: Table) -> str | None:
 
 def _is_tied(table: TableName, name: str, load: Load) -> bool:
     """Whether another table has the value, too: a row cannot change it alone."""
-    return load.tables[table].columns[name].references is not None or (table, name) in load.referred
+    return _refers(load.tables[table].columns[name]) or (table, name) in load.referred
+
+
+def _refers(column: Column) -> bool:
+    return column.references is not None or column.joint is not None

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from sqlglot import exp
 
@@ -19,8 +20,10 @@ from pgtrial.workloads.sql_tree import MARK, parse_statement
 
 _LOWER = (exp.GT, exp.GTE)  # a column is above its parameter, which is the lower end of a range
 _UPPER = (exp.LT, exp.LTE)
-_WRITES = (exp.Insert, exp.Update, exp.Delete)
+_WRITES = (exp.Insert, exp.Update, exp.Delete, exp.Merge)
+_SCOPES = (exp.Select, *_WRITES)
 _ESCAPE = re.compile(r"\bESCAPE\s+\$\d+", re.IGNORECASE)  # the parser knows no parameter there
+_VARIABLE = re.compile("[A-Za-z0-9_]+")
 _UNIT, _ZONE = "day", "UTC"
 # Functions of whose first argument the server knows some words only.
 _BY_FUNCTION = {"date_trunc": _UNIT, "date_part": _UNIT, "extract": _UNIT, "timezone": _ZONE}
@@ -113,6 +116,7 @@ def read_shape(statement: Statement, load: Load) -> Shape:
     tree = parse_statement(_ESCAPE.sub("", statement.text))
     found = {use.number: use for use in _fixed(read_text(statement.text)[1].tokens)}
     if tree is not None:
+        _assign_one_by_one(tree)
         finder = _Finder(load, _part_of_new(tree, statement), statement.types)
         for node in tree.find_all(exp.Column):
             if node.name.startswith(MARK) and not node.table:
@@ -120,7 +124,8 @@ def read_shape(statement: Statement, load: Load) -> Shape:
                 use = finder.find(node, number)
                 if use.role in _OF_TYPE and not _has_type(use, statement, load):
                     use = _other(number)
-                found.setdefault(use.number, use)
+                if found.get(number, _other(number)).role is Role.OTHER:  # of its uses one with a column tells most
+                    found[number] = use
     numbers = range(1, len(statement.types) + 1)
     uses = tuple(found.get(number, Use(number=number, role=Role.OTHER)) for number in numbers)
     if tree is None:
@@ -137,6 +142,20 @@ def read_shape(statement: Statement, load: Load) -> Shape:
         computed=frozenset(_Finder(load).computed(tree)),
         is_upsert=_is_upsert(tree),
     )
+
+
+def _assign_one_by_one(tree: exp.Expr) -> None:
+    """SET (a, b) = (x, y) is SET a = x, b = y."""
+    for change in tree.find_all(exp.Update, exp.OnConflict):
+        assigned: list[exp.Expr] = []
+        for each in change.expressions:
+            is_list = isinstance(each, exp.EQ) and isinstance(each.this, exp.Tuple)
+            columns, values = (each.this.expressions, each.expression.expressions) if is_list else ((), ())
+            if isinstance(each.expression, exp.Tuple) and len(columns) == len(values) > 0:
+                assigned += (exp.EQ(this=one, expression=value) for one, value in zip(columns, values, strict=True))
+            else:
+                assigned.append(each)
+        change.set("expressions", assigned)
 
 
 def _has_type(use: Use, statement: Statement, load: Load) -> bool:
@@ -186,7 +205,9 @@ def _returned(tree: exp.Expr, load: Load) -> tuple[TableName | None, tuple[tuple
     returning = tree.args.get("returning")
     if target is None or returning is None:
         return target, ()
-    found = ((_name(_innermost(each.unalias())), str(each.alias_or_name)) for each in returning.expressions)
+    found = [(_name(_innermost(each.unalias())), str(each.alias_or_name)) for each in returning.expressions]
+    if not all(_VARIABLE.fullmatch(name) for _, name in found):
+        return target, ()  # pgbench makes variables of all or ends
     return target, tuple(pair for pair in found if pair[0] in load.tables[target].columns)
 
 
@@ -203,7 +224,7 @@ class _Finder:
     def find(self, node: exp.Column, number: int) -> Use:
         value, parent = _outermost(node)
         if isinstance(parent, exp.DPipe):
-            return self._joined(value, number)
+            return self._joined(value, number) if _is_parameter(node) else _other(number)
         is_time = number <= len(self.types) and self.types[number - 1] == "interval"
         is_age = is_time and isinstance(parent, exp.Sub) and value.arg_key == "expression" and _is_now(parent.this)
         if is_age and parent is not None:
@@ -255,8 +276,16 @@ class _Finder:
             if isinstance(other, exp.Any):
                 return self._of_column(Role.ELEMENT, other.this, number)
             return self._of_column(Role.EQUAL, other, number)
+        if isinstance(parent, exp.Unnest | exp.Explode):
+            return self._of_list(parent, value, number)
+        if isinstance(parent, exp.Tuple):
+            use = self._of_tuple(value, parent, number)
+            if use.role is not Role.OTHER:
+                return use
         if isinstance(parent, exp.Array):
             array, above = _outermost(parent)
+            if isinstance(above, exp.Any) and isinstance(above.parent, exp.EQ):
+                return self._compared(Role.EQUAL, above.parent, above, number, row=f"in {number}")
             is_met = above is not None and _role_beside(array, above) is not None
             return self._compared(Role.ELEMENT, above, array, number) if is_met and above else _other(number)
         if isinstance(parent, exp.In):
@@ -273,9 +302,64 @@ class _Finder:
             return replace(use, row=f"{role} {number}") if use.table is not None else use
         return self._inserted(value, parent, number)
 
-    def _compared(self, role: Role, comparison: exp.Expr, value: exp.Expr, number: int) -> Use:
+    def _of_tuple(self, value: exp.Expr, parent: exp.Tuple, number: int) -> Use:
+        """Of several values that are compared together, each to its own, or that have a name together."""
+        row, above = _outermost(parent)
+        if isinstance(above, exp.Values):
+            use = self._by_name(above, value, number)
+            return use if len(above.expressions) == 1 else replace(use, row=f"in {_first(row)} {use.row}")
+        is_range = isinstance(above, (*_LOWER, *_UPPER))
+        if not is_range and not isinstance(above, exp.EQ | exp.In):
+            return _other(number)
+        assert above is not None
+        others = _innermost(above.expression if row.arg_key == "this" else above.this)
+        index = value.index
+        if not isinstance(others, exp.Tuple) or index is None or index >= len(others.expressions):
+            return _other(number)
+        other = others.expressions[index]
+        # The next page begins behind a row. Of a range the first decides, but where it is equal.
+        if is_range and (index > 0 or row.root().find(exp.Limit, exp.Fetch)):
+            return self._of_column(Role.BESIDE, other, number, row=f"{Role.BESIDE} {_first(row)}")
+        if is_range:
+            is_low = isinstance(above, _LOWER) == (row.arg_key == "expression")
+            return self._of_column(Role.LOW if is_low else Role.HIGH, other, number)
+        return self._of_column(Role.EQUAL, other, number, row=f"in {_first(row)}" if isinstance(above, exp.In) else "")
+
+    def _by_name(self, values: exp.Expr, value: exp.Expr, number: int) -> Use:
+        """As what the column of a list of values is used for. A key is not set so: each row would need its own."""
+        alias, scope = values.args.get("alias"), values.find_ancestor(*_SCOPES)
+        names = [_name(each) for each in alias.columns] if isinstance(alias, exp.TableAlias) else []
+        if alias is None or scope is None or value.index is None or value.index >= len(names):
+            return _other(number)
+        for column in scope.find_all(exp.Column):
+            is_it = _name(column.args.get("table")) == _name(alias.this) and _name(column.this) == names[value.index]
+            is_inside = column.find_ancestor(exp.Values, exp.Unnest) is not None
+            use = self.find(column, number) if is_it and not is_inside else _other(number)
+            is_set = use.role is Role.SET and use.conflict is None
+            if use.table is not None and not (is_set and self._is_of_key(use.table, use.column)):
+                return use
+        return _other(number)
+
+    def _of_list(self, rows: exp.Expr, value: exp.Expr, number: int) -> Use:
+        """Of an array that is made rows, which are compared to a column."""
+        if isinstance(rows, exp.Unnest):
+            use = self._by_name(rows, value, number)
+        else:
+            query = rows.find_ancestor(exp.Subquery)
+            searched = query.parent if query is not None else None
+            is_all = query is not None and isinstance(query.this, exp.Select) and query.this.expressions == [rows]
+            is_met = is_all and isinstance(searched, exp.In)
+            use = self._of_column(Role.EQUAL, searched.this, number) if searched and is_met else _other(number)
+        return replace(use, role=Role.ANY) if use.role is Role.EQUAL else _other(number)
+
+    def _is_of_key(self, name: TableName, column: str) -> bool:
+        table = self.load.tables[name]
+        keys = [*table.unique, *(names for names, _ in table.excluded), table.conditions]
+        return any(column in names for names in keys)
+
+    def _compared(self, role: Role, comparison: exp.Expr, value: exp.Expr, number: int, *, row: str = "") -> Use:
         other = comparison.expression if value.arg_key == "this" else comparison.this
-        return self._of_column(role, other, number)
+        return self._of_column(role, other, number, row=row)
 
     def _changed(self, assignment: exp.Expr, value: exp.Expr, number: int) -> Use:
         assert assignment.parent is not None
@@ -288,44 +372,57 @@ class _Finder:
         column = _innermost(node)
         if not isinstance(column, exp.Column) or column.name.startswith(MARK):
             return _other(number)
-        found = self._table_of(column)
+        found = self._place_of(column)
         if found is None:
             return _other(number)
-        alias, table = found
-        own_rows = {Role.SET: f"set {alias}", Role.ELEMENT: f"element {alias}.{column.name}"}
-        own_rows |= dict.fromkeys((Role.LOW, Role.HIGH), f"range {alias}.{column.name}")
-        return Use(
-            number=number,
-            role=role,
-            table=table,
-            column=_name(column.this),
-            row=row or own_rows.get(role, alias),
-        )
+        alias, table, name = found
+        if role in (Role.EQUAL, Role.LOW, Role.HIGH) and not self.load.tables[table].columns[name].has_order:
+            role, row = Role.BESIDE, f"{Role.BESIDE} {number}"
+        own_rows = {Role.SET: f"set {alias}", Role.ELEMENT: f"element {alias}.{name}"}
+        own_rows |= dict.fromkeys((Role.LOW, Role.HIGH), f"range {alias}.{name}")
+        return Use(number=number, role=role, table=table, column=name, row=row or own_rows.get(role, alias))
 
-    def _table_of(self, column: exp.Column) -> tuple[str, TableName] | None:
-        """The alias and the table of the nearest query around it that has one with this column."""
-        scope = column.find_ancestor(exp.Select, exp.Update, exp.Delete, exp.Insert)
+    def _place_of(self, column: exp.Column) -> tuple[str, TableName, str] | None:
+        """The alias, the table and its column, by the nearest query around it that has one of that name."""
+        scope = column.find_ancestor(*_SCOPES)
         while scope is not None:
-            for alias, table in self._tables_in(scope):
-                is_it = not column.table or alias == _name(column.args["table"])
-                if is_it and _name(column.this) in self.load.tables[table].columns:
-                    return alias, table
-            scope = scope.find_ancestor(exp.Select, exp.Update, exp.Delete, exp.Insert)
+            if found := self._found_in(scope, column):
+                return found
+            scope = scope.find_ancestor(*_SCOPES)
         return None
 
-    def _tables_in(self, scope: exp.Expr) -> Iterator[tuple[str, TableName]]:
-        places: list[exp.Expr | None] = [scope.args.get("from_"), *(scope.args.get("joins") or ())]
-        if isinstance(scope, _WRITES):
-            this = scope.this.this if isinstance(scope.this, exp.Schema) else scope.this
-            using = scope.args.get("using") or ()
-            places += [this, *(using if isinstance(using, list | tuple) else [using])]
-        for place in places:
-            for table in place.find_all(exp.Table) if place is not None else ():
-                if table.find_ancestor(exp.Select, exp.Update, exp.Delete, exp.Insert) is scope:
-                    name = self.resolve(table)
-                    alias = table.args.get("alias")
-                    if name is not None:
-                        yield (_name(alias.this) if alias is not None else _name(table.this)), name
+    def _found_in(self, scope: exp.Expr, column: exp.Column, name: str = "") -> tuple[str, TableName, str] | None:
+        """``name`` is that of the column, where it is one of a star."""
+        wanted, of = name or _name(column.this), _name(column.args.get("table"))
+        found = (self._found_at(place, alias, wanted) for alias, place in _places_in(scope) if of in ("", alias))
+        return next((each for each in found if each is not None), None)
+
+    def _found_at(self, place: exp.Expr, alias: str, name: str) -> tuple[str, TableName, str] | None:
+        query = _query_named(place) if isinstance(place, exp.Table) else place
+        if query is not None:
+            found = self._handed_on(query, name)
+            return None if found is None else (f"{alias}.{found[0]}", *found[1:])
+        table = self.resolve(place) if isinstance(place, exp.Table) else None
+        return (alias, table, name) if table is not None and name in self.load.tables[table].columns else None
+
+    def _handed_on(self, place: exp.Expr, name: str) -> tuple[str, TableName, str] | None:
+        """What the query in the place of a table has under a name, if that is a column as it is."""
+        alias, query = place.args.get("alias"), place.this
+        while isinstance(query, exp.SetOperation | exp.Subquery):
+            query = query.this
+        if not isinstance(query, exp.Select):
+            return None
+        names = [_name(each) for each in alias.columns] if alias is not None else []
+        for index, each in enumerate(query.expressions):
+            value = _innermost(each.unalias())
+            own = names[index] if index < len(names) else _name(each.args.get("alias")) or _name(value)
+            if each.is_star:
+                column = value if isinstance(value, exp.Column) else exp.Column()
+                if found := self._found_in(query, column, name):
+                    return found
+            elif own == name:
+                return self._found_in(query, value) if isinstance(value, exp.Column) else None
+        return None
 
     def resolve(self, table: exp.Table) -> TableName | None:
         if not isinstance(table.this, exp.Identifier):
@@ -395,6 +492,38 @@ class _Finder:
                 for name in _assigned_by(merge):
                     if name not in matched:
                         yield table, name
+
+
+def _places_in(scope: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
+    """The tables of a query, and the queries that stand in the place of one, with the names that they have there."""
+    places: list[exp.Expr | None] = [scope.args.get("from_"), *(scope.args.get("joins") or ())]
+    if isinstance(scope, _WRITES):
+        this = scope.this.this if isinstance(scope.this, exp.Schema) else scope.this
+        using = scope.args.get("using") or ()
+        places += [this, *(using if isinstance(using, list | tuple) else [using])]
+    for place in places:
+        for found in place.find_all(exp.Table, exp.Subquery) if place is not None else ():
+            if found.find_ancestor(*_SCOPES) is scope:
+                named = found.parent if isinstance(found.parent, exp.Lateral) else found
+                alias = named.args.get("alias")
+                if alias is not None or isinstance(found, exp.Table):
+                    yield _name(alias.this if alias is not None else found.this), found
+
+
+def _query_named(table: exp.Table) -> exp.CTE | None:
+    """The query of WITH whose name stands in the place of a table."""
+    node: Any = table if table.args.get("db") is None else None
+    around = set[int]()
+    while node is not None:
+        around.add(id(node))
+        queries = node.args.get("with_")
+        for each in queries.expressions if queries is not None else ():
+            if id(each) in around:
+                break  # those behind it are not known in it
+            if isinstance(each, exp.CTE) and _name(each.args["alias"].this) == _name(table.this):
+                return each
+        node = node.parent
+    return None
 
 
 def _parts(joined: exp.Expr) -> Iterator[exp.Expr]:
@@ -473,6 +602,11 @@ def _assigned_by(merge: exp.Merge) -> Iterator[str]:
             yield from (_name(each) for each in then.this.expressions)
         elif isinstance(then, exp.Update):
             yield from (_name(each.this) for each in then.expressions if isinstance(each, exp.EQ))
+
+
+def _first(values: exp.Expr) -> int:
+    """The first parameter of some that are about one row: the name of that."""
+    return min(int(each.name.removeprefix(MARK)) for each in values.find_all(exp.Column) if _is_parameter(each))
 
 
 def _is_parameter(node: exp.Expr | None) -> bool:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pgtrial.postgres.production import Column, Load, Statement, TableName
 from pgtrial.units import format_share
 from pgtrial.workloads.production.draws import (
-    COUNT,
     SCHEMA,
     Dial,
     Draw,
     Drawer,
     Drawn,
     by_type,
+    count_of,
     dial,
     is_known,
     name_of,
@@ -31,6 +31,7 @@ from pgtrial.workloads.production.keys import (
     is_own,
     is_text,
     keep_own,
+    room_of,
     settle_conflicts,
 )
 from pgtrial.workloads.production.parameters import Role, Shape, Use, key_of, read_shape
@@ -38,7 +39,6 @@ from pgtrial.workloads.production.texts import Refusal, Text, control_of, examin
 from pgtrial.workloads.production.transactions import Told, tell
 
 MOST = 120  # scripts; pgbench takes 128
-_LARGEST = 10**18  # number behind which new ones begin
 _KEY_SEED = 7  # of the order of statements in the draw that shuffles it
 
 
@@ -259,13 +259,14 @@ def _sequence(name: str, table: TableName, column: str, load: Load) -> Iterator[
     if name == _own_sequence(found):
         most = f"(SELECT seqmax FROM pg_catalog.pg_sequence WHERE seqrelid = '{name}'::regclass)"
         last = f"greatest(max({value})::bigint, nextval('{name}'))"
-        yield f"SELECT setval('{name}', {last}) FROM {name_of(table)} WHERE {value} < {most}"
+        room = f"least({most}, {room_of(found.type)})"
+        yield f"SELECT setval('{name}', {last}) FROM {name_of(table)} WHERE {value} < {room}"
         return
     yield f"CREATE SEQUENCE {name}"
     where = ""
     if not can_number(found.type):
         value, where = f"substr({value}::text, 4)::bigint", f" WHERE {value}::text ~ '^new[0-9]{{1,15}} *$'"
-    most = f"least(coalesce(max({value}), 1), {_LARGEST})"  # "least" passes over what is missing
+    most = f"max({value}) FILTER (WHERE {value} < {room_of(found.type)})"  # "greatest" passes over what is missing
     yield f"SELECT setval('{name}', greatest({most}, 1)::bigint) FROM {name_of(table)}{where}"
 
 
@@ -275,6 +276,7 @@ class _Writer:
     def __init__(self, script: Script, load: Load, draw: Draw, numbers: Mapping[tuple[TableName, str], str]) -> None:
         self.script, self.load, self.draw, self.numbers = script, load, draw, numbers
         self.members = _ordered(script, load, draw)
+        self.count = count_of((member.shape for member in script.members), load)
         self.sources: list[tuple[str, str]] = []
         self.columns: dict[str, Drawn] = {}  # of the table of parameters, by variable
         self.fresh: dict[str, str] = {}  # expression of what is new each time, by variable
@@ -289,7 +291,9 @@ class _Writer:
         shared: dict[tuple[object, bool], str] = {}
         alone: set[str] = set()  # variables that are the key of a row, and all that it is found by
         for place, member in enumerate(self.members):
-            drawer = Drawer(self.script.name, member.statement, member.shape, self.load, self.draw, f"r{place}")
+            drawer = Drawer(
+                self.script.name, member.statement, member.shape, self.load, self.draw, f"r{place}", self.count
+            )
             for kind, value in drawer.dials().items():
                 self.dials.setdefault(kind, value)
             drawn = {}
@@ -392,7 +396,7 @@ class _Writer:
             selected = ", ".join(f"{drawn.expression} AS {variable}" for variable, drawn in self.columns.items())
             joins = "".join(f" LEFT JOIN ({query}) AS {name} USING (n)" for name, query in self.sources)
             table = f"{SCHEMA}.{self.script.name}"
-            yield f"CREATE TABLE {table} AS SELECT n, {selected} FROM generate_series(1, {COUNT}) AS g (n){joins}"
+            yield f"CREATE TABLE {table} AS SELECT n, {selected} FROM generate_series(1, {self.count}) AS g (n){joins}"
             yield f"ALTER TABLE {table} ADD PRIMARY KEY (n)"
             yield f"VACUUM ANALYZE {table}"
 
@@ -401,10 +405,10 @@ class _Writer:
         fresh = [f"{expression} AS {variable}" for variable, expression in self.fresh.items()]
         if self.columns:
             zipf = self.draw.zipf
-            drawn = f"random(1, {COUNT})" if zipf is None else f"random_zipfian(1, {COUNT}, {zipf})"
+            drawn = f"random(1, {self.count})" if zipf is None else f"random_zipfian(1, {self.count}, {zipf})"
             lines.append(f"\\set n {drawn}")
             # Each row is as likely as another, and there is none as often as no new one is made.
-            lines += [f"\\set {name} random(1, {round(COUNT / chance)})" for name, chance in self.chances.items()]
+            lines += [f"\\set {name} random(1, {round(self.count / chance)})" for name, chance in self.chances.items()]
             table = f"{SCHEMA}.{self.script.name}"
             others = "".join(f" LEFT JOIN {table} AS {name} ON {name}.n = :{name}" for name in self.chances)
             kept = [f"p.{variable}" for variable in self.columns if variable not in self.renewed]
@@ -486,7 +490,8 @@ def _depth(member: Member, load: Load) -> int:
     table = next((use.table for use in member.shape.uses if use.role is Role.NEW), None)
     depth = 0
     while table is not None and depth < len(load.tables):
-        above = [each.references[0] for each in load.tables[table].columns.values() if each.references is not None]
+        columns = load.tables[table].columns.values()
+        above = [other[0] for each in columns for other in (each.references, each.joint) if other is not None]
         table = next((each for each in above if each != table and each in load.tables), None)
         depth += table is not None
     return depth
