@@ -127,6 +127,7 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list
         monkeypatch.setattr(production_check, "refuse_changeable", lambda _folder, *, hint: hint)
         monkeypatch.setattr(production_check, "_refuse_code", lambda *_args: None)
         monkeypatch.setattr(production_check, "open_server", open_server)
+        monkeypatch.setattr(production_check, "refuse_shared", fit_dials)
         monkeypatch.setattr(production_check, "fit_dials", fit_dials)
         monkeypatch.setattr(production_check, "nearest", lambda *_args: {"read": "rows"})
         monkeypatch.setattr(production_check, "_write_nearest", lambda *_args: None)

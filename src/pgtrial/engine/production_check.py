@@ -21,7 +21,7 @@ from pgtrial.experiment_file.code_uses import find_on_server
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import identify
 from pgtrial.knobs.base import KnobContext
-from pgtrial.postgres.connect import execute_script
+from pgtrial.postgres.connect import execute_script, refuse_shared
 from pgtrial.postgres.existing.database import run_database
 from pgtrial.postgres.existing.knobs import ServerDatabase
 from pgtrial.postgres.existing.server import ExistingServer, open_server
@@ -114,6 +114,7 @@ async def _check(
 ) -> Checked:
     host = LocalHost()
     server = await open_server(host, connection, database=None, restart=(), caller=caller, typed=TYPED)
+    await refuse_shared(server.conninfo(server.control.address.database), "what is sent to a copy sets their limits")
     with contextlib.ExitStack() as stack:
         changes = None
         if not in_place:
