@@ -31,7 +31,7 @@ from pgtrial.safe_files import make_directory, remove_tree, write_file
 from pgtrial.store.journal import Journal
 from pgtrial.store.own_place import refuse_changeable
 from pgtrial.units import format_duration
-from pgtrial.workloads.pgbench import integer_weights
+from pgtrial.workloads.pgbench import ENVIRONMENT, integer_weights
 from pgtrial.workloads.pgbench_output import find_errors
 from pgtrial.workloads.production.draws import DRAWS, SCHEMA
 from pgtrial.workloads.production.failures import Failure, find_failures, name_scripts, without_values
@@ -323,7 +323,7 @@ async def _send(
     arguments = ["--no-vacuum", "--protocol=extended", f"--client={clients}", f"--time={seconds}"]
     done = await LocalHost().run(
         [find_programs(None, may_run=False).path("pgbench"), *arguments, *files],
-        environment={**environment, "LC_ALL": "C"},
+        environment={**environment, **ENVIRONMENT},
         directory=folder,
         check=False,
     )
