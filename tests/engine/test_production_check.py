@@ -111,7 +111,7 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list
         "seconds": 1.0,
         "counted_for": None,
         "hidden": 0,
-        "transactions": {"explained": 0, "commits": 0},
+        "transactions": {"explained": 0, "commits": 0, "levels": {}},
     }
     server = SimpleNamespace(conninfo=str, control=SimpleNamespace(address=SimpleNamespace(database="shop")))
 

@@ -19,6 +19,7 @@ from pgtrial.safe_text import end_of_comment, sql_name
 
 APPLICATION, SAMPLER, WATCH = "pgtrial", "pgtrial sampler", "pgtrial watch"
 OWN_NAMES = (APPLICATION, SAMPLER, WATCH)  # of pgtrial's own sessions, which are not the load's
+READ_ONLY: LiteralString = "BEGIN /* pgtrial */ READ ONLY"  # known from the load's by its comment
 NO_PASSWORDS = "/nonexistent/pgpass"  # libpq warns of a file that is there and no plain one, such as /dev/null
 NO_CONNECT = "does not have CONNECT privilege"  # the server's words, with lc_messages = C or English
 GRANT_CONNECT = "The owner of the database or a superuser can allow it: GRANT CONNECT ON DATABASE {database} TO {user}."
@@ -170,7 +171,7 @@ async def read_only(
     connection: "psycopg.AsyncConnection[Any]", settings: Mapping[str, str] = ONLY_CATALOG
 ) -> AsyncIterator[None]:
     """A transaction that writes nothing, and has settings that end with it: whosever the session is next."""
-    await connection.execute("BEGIN READ ONLY")
+    await connection.execute(READ_ONLY)
     try:
         for name, value in settings.items():
             await connection.execute("SELECT pg_catalog.set_config(%s, %s, true)", (name, value))
