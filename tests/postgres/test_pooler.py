@@ -13,7 +13,6 @@ from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import identify
 from pgtrial.postgres.connect import fetch
 from pgtrial.postgres.pooler import Pooler, PoolerProgram, find_pooler, require_protocol
-from pgtrial.postgres.throwaway import ThrowawayCluster
 from support import PATIENCE, wait_until
 from support.cluster import through
 from support.programs import needs_pgbouncer

@@ -113,8 +113,7 @@ async def _check(
     tell: Callable[[str], None],
 ) -> Checked:
     host = LocalHost()
-    server = await open_server(host, connection, database=None, restart=(), caller=caller, typed=TYPED)
-    await refuse_shared(server.conninfo(server.control.address.database), "what is sent to a copy sets their limits")
+    server = await _open(host, connection, caller)
     with contextlib.ExitStack() as stack:
         changes = None
         if not in_place:
@@ -182,6 +181,13 @@ async def _check(
         truths.append(truth)
         keep(truths, fits, is_whole=True)
     return Checked(truths=tuple(truths), fits=fits)
+
+
+async def _open(host: LocalHost, connection: str, caller: Mapping[str, str]) -> ExistingServer:
+    """The server of the copy. Raises TargetError where a pooler stands before it."""
+    server = await open_server(host, connection, database=None, restart=(), caller=caller, typed=TYPED)
+    await refuse_shared(server.conninfo(), "what is measured there sets dials and limits")
+    return server
 
 
 def _without(failures: Sequence[Failure], chosen: Mapping[str, str]) -> dict[str, str]:

@@ -119,8 +119,8 @@ def _place_of(connection: "psycopg.AsyncConnection[Any]") -> tuple[str, int, str
 async def _begin_session(conninfo: str, application: str) -> "psycopg.AsyncConnection[tuple[Any, ...]]":
     _tally.beginning += 1
     try:
-        # In a database without an encoding, too, whose texts would be bytes. Prepared statements would stay in a session
-        # that a pooler shares.
+        # UTF-8 in a database without an encoding, too, whose texts would be bytes. Prepared statements would stay in a
+        # session that a pooler shares.
         connection = await psycopg.AsyncConnection.connect(
             conninfo, autocommit=True, prepare_threshold=None, application_name=application, client_encoding="utf8"
         )

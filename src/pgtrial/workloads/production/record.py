@@ -364,20 +364,16 @@ def trigger_text(said: str) -> str:
 
 def told_text(explained: int, commits: int, levels: Mapping[str, int]) -> str:
     """What is known of transactions, and from what alone; and where those of the scripts begin otherwise."""
-    said = [
+    said = (
         f"{explained} of {commits} explicit ones told, by nothing but equal counts of calls, which others may have "
         "by chance"
-    ]
+    )
     if len(levels) > 1 or UNKNOWN in levels:
         begun = sum(levels.values())
-        said += [
-            f"{count} of {begun} began with "
-            + ("an ISOLATION LEVEL that the server does not tell" if level == UNKNOWN else f"ISOLATION LEVEL {level}")
-            + ", and none of the scripts does"
-            for level, count in levels.items()
-            if level
-        ]
-    return "; ".join(said)
+        for level in filter(None, levels):
+            how = "an ISOLATION LEVEL that the server does not tell" if level == UNKNOWN else f"ISOLATION LEVEL {level}"
+            said += f"; {levels[level]} of {begun} began with {how}, and none of the scripts does"
+    return said
 
 
 def _share(statement: Statement | None, calls: int) -> float:
