@@ -242,16 +242,43 @@ def test_sizes_of_types_are_no_values():
 
 
 def test_statements_that_are_called_as_often_as_there_were_commits_are_transactions():
-    told = tell([1000, 500, 999, 500, 4000, 4001], commits=1501)
+    told = tell([1000, 500, 999, 500, 4000, 4001], commits=1501, joined=lambda *_: True)
 
     assert told.groups == ((0, 2), (1, 3))
     assert told.explained == 1500
 
 
+def test_of_choices_that_explain_all_commits_the_one_of_statements_with_a_common_table_is_taken():
+    """Two transactions, each of two statements and as frequent as the other, and others that are so by chance."""
+    calls, tables = [150, 150, 150, 150, 150, 93, 93, 132, 129, 87, 87], "aabbcdefghi"
+
+    told = tell(calls, commits=300, joined=lambda one, other: tables[one] == tables[other])
+
+    assert told.groups == ((0, 1), (2, 3))
+    assert told.explained == 300
+
+
+def test_statements_with_no_common_table_are_transactions_where_nothing_else_is_as_frequent():
+    assert tell([100, 100, 7], commits=100, joined=lambda *_: False).groups == ((0, 1),)
+
+
+def test_statements_whose_tables_refer_to_each_other_are_joined():
+    made = statement("INSERT INTO customer (name) VALUES ($1) RETURNING id", 1, calls=150)
+    refers = statement("INSERT INTO orders (customer) VALUES ($1)", 1, calls=150)
+    event = Table(rows=9, pages=1, columns={"id": Column(type=INT, is_unique=True)})
+    asked = [statement(f"SELECT {what} FROM event WHERE id = $1", 1, calls=150) for what in ("id", "id + id")]
+    load = load_of(made, refers, *asked, statement("COMMIT", calls=300))
+
+    derived = derive_scripts(replace(load, tables={**TABLES, EVENT: event}), with_values=False)
+
+    assert [[member.statement for member in script.members] for script in derived.scripts] == [[made, refers], asked]
+    assert derived.told.explained == 300
+
+
 @pytest.mark.parametrize("calls", [10, 4, 1])
 def test_without_commits_every_statement_is_alone(calls):
     """However near to none the calls are."""
-    assert tell([calls, calls, calls], commits=0).groups == ()
+    assert tell([calls, calls, calls], commits=0, joined=lambda *_: True).groups == ()
 
 
 def begun(*begins: str) -> tuple[list[str], str]:

@@ -164,7 +164,12 @@ def derive_scripts(load: Load, *, with_values: bool) -> DerivedScripts:
         else:
             possible.append(member)
     members = possible
-    told = tell([each.statement.calls for each in members], commits=controls["commit"])
+    tables = [_tables_with_referred(member, load) for member in members]
+    told = tell(
+        [each.statement.calls for each in members],
+        commits=controls["commit"],
+        joined=lambda one, other: bool(tables[one][0] & tables[other][1] or tables[one][1] & tables[other][0]),
+    )
     scripts = _scripts(members, told)
     refused += [
         (each.statement, Refusal(reason=f"{MOST} scripts that take more time are enough", command=""))
@@ -189,6 +194,14 @@ def derive_scripts(load: Load, *, with_values: bool) -> DerivedScripts:
         counted_for=load.counted_for,
         levels=levels,
     )
+
+
+def _tables_with_referred(member: Member, load: Load) -> tuple[set[TableName], set[TableName]]:
+    """The tables that a statement's parameters meet, and those with the ones to which these refer."""
+    own = {use.table for use in member.shape.uses if use.table is not None}
+    own |= {member.shape.target} if member.shape.target else set()
+    columns = (column for table in own for column in load.tables[table].columns.values())
+    return own, own | {column.references[0] for column in columns if column.references is not None}
 
 
 def _scripts(members: Sequence[Member], told: Told) -> list[Script]:
