@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from pgtrial.engine.sampler.link import ServerLink
-from pgtrial.postgres.connect import ONLY_CATALOG, connect, execute, execute_script, fetch
+from pgtrial.postgres.connect import ONLY_CATALOG, connect, execute, execute_script, fetch, own_session
 from pgtrial.postgres.settings import read_settings
 
 OWN = """
@@ -74,7 +74,7 @@ def test_statements_of_the_user_have_his_names(shared, runner) -> None:
 def test_a_session_that_a_pooler_shares_is_left_as_it_is(shared, runner) -> None:
     async def read() -> str:
         async with connect(shared, as_user=True) as connection:
-            await connection.execute(ONLY_CATALOG.format(connection.info.backend_pid + 1).encode())
+            await connection.execute(own_session(connection.info.backend_pid + 1, ONLY_CATALOG).encode())
             row = await (await connection.execute("SHOW search_path")).fetchone()
             assert row is not None
             return str(row[0])

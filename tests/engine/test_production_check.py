@@ -6,12 +6,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import psycopg
 import pytest
 
 from pgtrial.engine import production_check
 from pgtrial.engine.production import SETUP
 from pgtrial.errors import TargetError
 from pgtrial.postgres.existing.server import ExistingServer
+from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.workloads.production.record import Truth
 
 
@@ -109,7 +111,7 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list
         "seconds": 1.0,
         "counted_for": None,
         "hidden": 0,
-        "transactions": {"explained": 0, "commits": 0},
+        "transactions": {"explained": 0, "commits": 0, "levels": {}},
     }
     server = SimpleNamespace(conninfo=str, control=SimpleNamespace(address=SimpleNamespace(database="shop")))
 
@@ -127,6 +129,7 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list
         monkeypatch.setattr(production_check, "refuse_changeable", lambda _folder, *, hint: hint)
         monkeypatch.setattr(production_check, "_refuse_code", lambda *_args: None)
         monkeypatch.setattr(production_check, "open_server", open_server)
+        monkeypatch.setattr(production_check, "refuse_shared", fit_dials)
         monkeypatch.setattr(production_check, "fit_dials", fit_dials)
         monkeypatch.setattr(production_check, "nearest", lambda *_args: {"read": "rows"})
         monkeypatch.setattr(production_check, "_write_nearest", lambda *_args: None)
@@ -177,3 +180,21 @@ def test_it_is_told_how_many_loads_are_sent_for_how_long_and_which_it_is(check: 
         "load 3 of at most 8: hot",
         "load 4 of at most 8: nearest",
     ]
+
+
+def test_names_beyond_ascii_are_found_in_a_database_of_another_encoding(
+    served: ThrowawayCluster, tmp_path: Path
+) -> None:
+    with psycopg.connect(served.conninfo(), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE latin ENCODING LATIN1 LOCALE 'C' TEMPLATE template0")
+    with psycopg.connect(served.conninfo("latin"), client_encoding="utf8") as connection:
+        connection.execute('CREATE TABLE ware (id int, "größe" int)')
+    (tmp_path / "s001.sql").write_text('INSERT INTO ware ("größe") VALUES (1);')
+
+    errors = asyncio.run(
+        production_check._send(served.environment("latin"), tmp_path, {"s001": 1.0}, clients=1, seconds=1)
+    )
+
+    assert errors == ()
+    with psycopg.connect(served.conninfo("latin")) as connection:
+        assert connection.execute("SELECT count(*) > 0 FROM ware").fetchone() == (True,)

@@ -47,6 +47,8 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Place:
     place = Place({"control": {}, "shop": {}})
 
     class Link:
+        is_shared = False
+
         def __init__(self, conninfo: str) -> None:
             self.database = conninfo
 

@@ -25,7 +25,9 @@ from pgtrial.hosts.operations import Operations
 from pgtrial.model.change import Change, JournalEntry
 from pgtrial.postgres.existing import settings
 from pgtrial.postgres.existing.server import ExistingServer, open_server
+from pgtrial.postgres.pooler import Pooler, find_pooler
 from pgtrial.postgres.programs import Programs, reachable_programs
+from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.store.journal_file import VARIABLE
 from support import wait_until
 
@@ -294,3 +296,20 @@ def pgtrial(caller: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., Fi
         return Finished(status, *capfd.readouterr())
 
     return run
+
+
+@pytest.fixture
+def pooler(served: ThrowawayCluster, runner) -> Iterator:
+    """Starts PgBouncer with a table of the knob."""
+    started: list[Pooler] = []
+
+    def start(table: Mapping[str, str], *, clients: int = 5) -> Pooler:
+        program = runner.run(find_pooler(LocalHost(), served.account))
+        pooler = Pooler(program=program, cluster=served, table=table, clients=clients)
+        started.append(pooler)
+        runner.run(pooler.start())
+        return pooler
+
+    yield start
+    for each in started:
+        runner.run(each.stop())

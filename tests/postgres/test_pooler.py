@@ -4,7 +4,6 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -14,36 +13,13 @@ from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import identify
 from pgtrial.postgres.connect import fetch
 from pgtrial.postgres.pooler import Pooler, PoolerProgram, find_pooler, require_protocol
-from pgtrial.postgres.throwaway import ThrowawayCluster
 from support import PATIENCE, wait_until
+from support.cluster import through
 from support.programs import needs_pgbouncer
 
 OLD = PoolerProgram(path="/usr/sbin/pgbouncer", version="1.18.0", number=(1, 18))
 NEW = PoolerProgram(path="/usr/sbin/pgbouncer", version="1.21.0", number=(1, 21))
 PID = "SELECT pid FROM pg_stat_activity WHERE datname = 'template1'"
-
-
-@pytest.fixture
-def pooler(served: ThrowawayCluster, runner) -> Iterator:
-    """Starts PgBouncer with a table of the knob."""
-    started: list[Pooler] = []
-
-    def start(table: Mapping[str, str], *, clients: int = 5) -> Pooler:
-        program = runner.run(find_pooler(LocalHost(), served.account))
-        pooler = Pooler(program=program, cluster=served, table=table, clients=clients)
-        started.append(pooler)
-        runner.run(pooler.start())
-        return pooler
-
-    yield start
-    for each in started:
-        runner.run(each.stop())
-
-
-def through(pooler: Pooler, database: str = "postgres") -> str:
-    environment = pooler.environment()
-    host, port = environment["PGHOST"], environment["PGPORT"]
-    return f"host={host} port={port} user=postgres dbname={database}"
 
 
 @needs_pgbouncer

@@ -1,4 +1,4 @@
-"""A cluster of one's own for a benchmark: made, started, and removed again."""
+"""A cluster of one's own for a benchmark: made, started, and removed again; and the way to one through a pooler."""
 
 import tempfile
 import uuid
@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from pgtrial.hosts.local import LocalHost, server_account
+from pgtrial.postgres.pooler import Pooler
 from pgtrial.postgres.programs import find_programs, reachable_programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.postgres.work_directory import prepare_directories, remove_directories
@@ -34,3 +35,10 @@ async def running_cluster(
             await cluster.stop(immediate=True)
     finally:
         remove_directories(host, work, sockets)
+
+
+def through(pooler: Pooler, database: str = "postgres") -> str:
+    """How to connect through it."""
+    environment = pooler.environment()
+    host, port = environment["PGHOST"], environment["PGPORT"]
+    return f"host={host} port={port} user=postgres dbname={database}"

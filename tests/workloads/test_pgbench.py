@@ -108,6 +108,7 @@ def test_every_process_never_vacuums_and_reports_each_second_with_the_time() -> 
 def test_pgbench_speaks_english_without_colours_whatever_the_environment_says() -> None:
     for generator in plan():
         assert (generator.environment["LC_ALL"], generator.environment["PG_COLOR"]) == ("C", "never")
+        assert generator.environment["PGCLIENTENCODING"] == "UTF8"  # as the scripts are read
 
 
 def test_logs_of_processes_and_levels_have_names_of_their_own() -> None:

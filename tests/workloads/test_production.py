@@ -14,13 +14,14 @@ import psycopg
 import pytest
 
 from pgtrial.cli.main import main
-from pgtrial.postgres.connect import execute
+from pgtrial.postgres.connect import READ_ONLY, execute
 from pgtrial.postgres.production import Column, Load, Statement, Table, read_load
 from pgtrial.postgres.production_effects import Effects
 from pgtrial.units import format_duration
 from pgtrial.workloads.production.draws import DRAWS, told_exponent
 from pgtrial.workloads.production.keys import is_fresh
 from pgtrial.workloads.production.parameters import Role, key_of, read_shape
+from pgtrial.workloads.production.record import told_text
 from pgtrial.workloads.production.scripts import derive_scripts, write_files
 from pgtrial.workloads.production.texts import Refusal, Text, examine
 from pgtrial.workloads.production.transactions import tell
@@ -321,16 +322,87 @@ def test_sizes_of_types_are_no_values():
 
 
 def test_statements_that_are_called_as_often_as_there_were_commits_are_transactions():
-    told = tell([1000, 500, 999, 500, 4000, 4001], commits=1501)
+    told = tell([1000, 500, 999, 500, 4000, 4001], commits=1501, joined=lambda *_: True)
 
     assert told.groups == ((0, 2), (1, 3))
     assert told.explained == 1500
 
 
+def test_of_choices_that_explain_all_commits_the_one_of_statements_with_a_common_table_is_taken():
+    """Two transactions, each of two statements and as frequent as the other, and others that are so by chance."""
+    calls, tables = [150, 150, 150, 150, 150, 93, 93, 132, 129, 87, 87], "aabbcdefghi"
+
+    told = tell(calls, commits=300, joined=lambda one, other: tables[one] == tables[other])
+
+    assert told.groups == ((0, 1), (2, 3))
+    assert told.explained == 300
+
+
+def test_statements_with_no_common_table_are_transactions_where_nothing_else_is_as_frequent():
+    assert tell([100, 100, 7], commits=100, joined=lambda *_: False).groups == ((0, 1),)
+
+
+def test_statements_whose_tables_refer_to_each_other_are_joined():
+    made = statement("INSERT INTO customer (name) VALUES ($1) RETURNING id", 1, calls=150)
+    refers = statement("INSERT INTO orders (customer) VALUES ($1)", 1, calls=150)
+    event = Table(rows=9, pages=1, columns={"id": Column(type=INT, is_unique=True)})
+    asked = [statement(f"SELECT {what} FROM event WHERE id = $1", 1, calls=150) for what in ("id", "id + id")]
+    load = load_of(made, refers, *asked, statement("COMMIT", calls=300))
+
+    derived = derive_scripts(replace(load, tables={**TABLES, EVENT: event}), with_values=False)
+
+    assert [[member.statement for member in script.members] for script in derived.scripts] == [[made, refers], asked]
+    assert derived.told.explained == 300
+
+
 @pytest.mark.parametrize("calls", [10, 4, 1])
 def test_without_commits_every_statement_is_alone(calls):
     """However near to none the calls are."""
-    assert tell([calls, calls, calls], commits=0).groups == ()
+    assert tell([calls, calls, calls], commits=0, joined=lambda *_: True).groups == ()
+
+
+def begun(*begins: str) -> tuple[list[str], str]:
+    """How the transactions of the scripts begin where they began so, 10 times each; and what is said of them."""
+    pair = [statement("SELECT id FROM orders"), statement("SELECT name FROM customer")]
+    commits = statement("COMMIT", calls=10 * len(begins))
+    load = load_of(*[replace(each, calls=10 * len(begins)) for each in pair], *map(statement, begins), commits)
+    derived = derive_scripts(load, with_values=False)
+    scripts = write_files(derived, load, DRAWS[0]).scripts
+    told = derived.told
+    return [line for text in scripts.values() for line in text.splitlines() if line.startswith("BEGIN")], told_text(
+        told.explained, told.commits, derived.levels
+    )
+
+
+@pytest.mark.parametrize(
+    ("begins", "line", "said"),
+    [
+        (["BEGIN"], "BEGIN;", ""),
+        (["BEGIN ISOLATION LEVEL SERIALIZABLE"], "BEGIN ISOLATION LEVEL SERIALIZABLE;", ""),
+        (
+            ["begin transaction isolation level\n repeatable read, read only;"],
+            "BEGIN ISOLATION LEVEL REPEATABLE READ;",
+            "",
+        ),
+        (["START TRANSACTION ISOLATION LEVEL SERIALIZABLE", READ_ONLY], "BEGIN ISOLATION LEVEL SERIALIZABLE;", ""),
+        (
+            ["BEGIN", "BEGIN ISOLATION LEVEL SERIALIZABLE"],
+            "BEGIN;",
+            "10 of 20 began with ISOLATION LEVEL SERIALIZABLE, and none of the scripts does",
+        ),
+        (
+            ["BEGIN ISOLATION LEVEL $1"],
+            "BEGIN;",
+            "10 of 10 began with an ISOLATION LEVEL that the server does not tell",
+        ),
+    ],
+)
+def test_transactions_begin_as_all_did_or_it_is_said(begins, line, said):
+    lines, told = begun(*begins)
+
+    assert lines == [line]
+    assert said in told
+    assert ("began with" in told) == bool(said)
 
 
 def test_rows_of_a_call_tell_how_much_keys_with_more_rows_are_preferred():

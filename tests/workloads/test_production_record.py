@@ -29,7 +29,7 @@ RECORD = {
     "hidden": 0,
     "counted_for": None,
     "triggers": ["orders: trigger audit calls log_it"],
-    "transactions": {"commits": 7, "explained": 7},
+    "transactions": {"commits": 7, "explained": 7, "levels": {}},
 }
 FAILURE = Failure(script="s002", statement="UPDATE t SET a = :v0_1", error="ERROR:  no")
 
@@ -141,3 +141,14 @@ def test_a_text_that_the_server_counts_apart_is_one_statement_as_on_the_copy():
         ("UPDATE t SET a = $1 WHERE id = $2", 400),
     ]
     assert truth.share_error == 0
+
+
+def test_what_a_name_has_in_it_is_no_part_of_the_table():
+    reason = "it calls a|b<img src=x>`, which may do more than read and write rows" + " and more" * 20
+    left_out = {"command": "SELECT|", "reason": reason, "statements": 1, "calls": 2, "seconds": 1.0}
+
+    said = truth_text({**RECORD, "left_out": [left_out]}, (), ())
+
+    (row,) = (line for line in said.splitlines() if "and more" in line)
+    assert row.startswith("| SELECT\\| | it calls a\\|b&lt;img src=x>', which may do more")
+    assert row.endswith(" and more | 1 | 2 | 50.0% |")

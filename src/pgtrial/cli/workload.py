@@ -78,7 +78,7 @@ def command(
         for said in plan.triggers:
             echo(trigger_text(said))
         told = plan.told
-        echo(f"transactions: {told_text(told.explained, told.commits)}")
+        echo(f"transactions: {told_text(told.explained, told.commits, plan.levels)}")
         echo(f'Say how true it is: pgtrial workload "DSN of a copy" --check {output} --allow-writes')
         return
     assert checked is not None

@@ -21,7 +21,7 @@ from pgtrial.experiment_file.code_uses import find_on_server
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import identify
 from pgtrial.knobs.base import KnobContext
-from pgtrial.postgres.connect import execute_script
+from pgtrial.postgres.connect import execute_script, refuse_shared
 from pgtrial.postgres.existing.database import run_database
 from pgtrial.postgres.existing.knobs import ServerDatabase
 from pgtrial.postgres.existing.server import ExistingServer, open_server
@@ -31,7 +31,7 @@ from pgtrial.safe_files import make_directory, remove_tree, write_file
 from pgtrial.store.journal import Journal
 from pgtrial.store.own_place import refuse_changeable
 from pgtrial.units import format_duration
-from pgtrial.workloads.pgbench import integer_weights
+from pgtrial.workloads.pgbench import ENVIRONMENT, integer_weights
 from pgtrial.workloads.pgbench_output import find_errors
 from pgtrial.workloads.production.draws import DRAWS, SCHEMA
 from pgtrial.workloads.production.failures import Failure, find_failures, name_scripts, without_values
@@ -113,7 +113,7 @@ async def _check(
     tell: Callable[[str], None],
 ) -> Checked:
     host = LocalHost()
-    server = await open_server(host, connection, database=None, restart=(), caller=caller, typed=TYPED)
+    server = await _open(host, connection, caller)
     with contextlib.ExitStack() as stack:
         changes = None
         if not in_place:
@@ -181,6 +181,13 @@ async def _check(
         truths.append(truth)
         keep(truths, fits, is_whole=True)
     return Checked(truths=tuple(truths), fits=fits)
+
+
+async def _open(host: LocalHost, connection: str, caller: Mapping[str, str]) -> ExistingServer:
+    """The server of the copy. Raises TargetError where a pooler stands before it."""
+    server = await open_server(host, connection, database=None, restart=(), caller=caller, typed=TYPED)
+    await refuse_shared(server.conninfo(), "what is measured there sets dials and limits")
+    return server
 
 
 def _without(failures: Sequence[Failure], chosen: Mapping[str, str]) -> dict[str, str]:
@@ -322,7 +329,7 @@ async def _send(
     arguments = ["--no-vacuum", "--protocol=extended", f"--client={clients}", f"--time={seconds}"]
     done = await LocalHost().run(
         [find_programs(None, may_run=False).path("pgbench"), *arguments, *files],
-        environment={**environment, "LC_ALL": "C"},
+        environment={**environment, **ENVIRONMENT},
         directory=folder,
         check=False,
     )

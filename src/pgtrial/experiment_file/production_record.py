@@ -1,6 +1,6 @@
 """The record in the folder that "pgtrial workload" writes, for a load like a server's; it may come from anybody."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -34,6 +34,9 @@ class _LeftOut(BaseModel):
 class _Transactions(BaseModel):
     commits: _Count
     explained: _Count
+    levels: dict[
+        Literal["", "SERIALIZABLE", "REPEATABLE READ", "READ COMMITTED", "READ UNCOMMITTED", "unknown"], _Count
+    ] = {}
 
 
 class _Record(BaseModel):

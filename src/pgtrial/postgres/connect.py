@@ -19,15 +19,13 @@ from pgtrial.safe_text import end_of_comment, sql_name
 
 APPLICATION, SAMPLER, WATCH = "pgtrial", "pgtrial sampler", "pgtrial watch"
 OWN_NAMES = (APPLICATION, SAMPLER, WATCH)  # of pgtrial's own sessions, which are not the load's
+READ_ONLY: LiteralString = "BEGIN /* pgtrial */ READ ONLY"  # known from the load's by its comment
 NO_PASSWORDS = "/nonexistent/pgpass"  # libpq warns of a file that is there and no plain one, such as /dev/null
 NO_CONNECT = "does not have CONNECT privilege"  # the server's words, with lc_messages = C or English
 GRANT_CONNECT = "The owner of the database or a superuser can allow it: GRANT CONNECT ON DATABASE {database} TO {user}."
 # So that a name in pgtrial's own statements is never one that a user of the database has made in front of the server's,
-# by a better fit or by ALTER DATABASE … SET search_path, to run with pgtrial's rights (CVE-2018-1058). Behind a pooler
-# the session is not ours alone, and stays as it is: there the process id is another one than was told at the beginning.
-ONLY_CATALOG: LiteralString = (
-    "SELECT pg_catalog.set_config('search_path', '', false) WHERE pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) {}"
-)
+# by a better fit or by ALTER DATABASE … SET search_path, to run with pgtrial's rights (CVE-2018-1058).
+ONLY_CATALOG = {"search_path": ""}
 
 
 def conninfo(*, host: str, port: int, user: str, database: str) -> str:
@@ -121,9 +119,10 @@ def _place_of(connection: "psycopg.AsyncConnection[Any]") -> tuple[str, int, str
 async def _begin_session(conninfo: str, application: str) -> "psycopg.AsyncConnection[tuple[Any, ...]]":
     _tally.beginning += 1
     try:
-        # In a database without an encoding, too, whose texts would be bytes.
+        # UTF-8 in a database without an encoding, too, whose texts would be bytes. Prepared statements would stay in a
+        # session that a pooler shares.
         connection = await psycopg.AsyncConnection.connect(
-            conninfo, autocommit=True, application_name=application, client_encoding="utf8"
+            conninfo, autocommit=True, prepare_threshold=None, application_name=application, client_encoding="utf8"
         )
     except BaseException:
         _tally.unknown += 1
@@ -132,6 +131,53 @@ async def _begin_session(conninfo: str, application: str) -> "psycopg.AsyncConne
         _tally.beginning -= 1
     _tally.begun[_place_of(connection)] += 1
     return connection
+
+
+def own_session(pid: int, settings: Mapping[str, str]) -> str:
+    """A query that gives settings to a session that is ours alone; without a row where it is not, and stays as it is.
+
+    Behind a pooler others have it next, with all that was set in it: there the process id is another one than ``pid``,
+    which was told at the beginning.
+    """
+    values = ", ".join(f"({_quoted(name)}, {_quoted(value)})" for name, value in settings.items())
+    return (
+        f"SELECT pg_catalog.set_config(name, value, false) FROM (VALUES {values}) AS s (name, value) "
+        f"WHERE pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) {pid}"
+    )
+
+
+def _quoted(text: str) -> str:
+    return sql.Literal(text).as_string()
+
+
+async def set_own(connection: "psycopg.AsyncConnection[Any]", settings: Mapping[str, str]) -> bool:
+    """Have settings until the session ends; whether it is ours alone: one that a pooler shares stays as it is."""
+    query = own_session(connection.info.backend_pid, settings)
+    return bool((await connection.execute(query.encode())).rowcount)
+
+
+async def refuse_shared(conninfo: str, what: str) -> None:
+    """Raise TargetError where a pooler shares sessions: ``what`` is done there needs settings of its own."""
+    async with connect(conninfo, as_user=True) as connection:
+        if not await set_own(connection, ONLY_CATALOG):
+            raise TargetError(
+                f"a pooler stands before the server, and its sessions are others' too: {what}",
+                hint="Connect to the server itself.",
+            )
+
+
+@asynccontextmanager
+async def read_only(
+    connection: "psycopg.AsyncConnection[Any]", settings: Mapping[str, str] = ONLY_CATALOG
+) -> AsyncIterator[None]:
+    """A transaction that writes nothing, and has settings that end with it: whosever the session is next."""
+    await connection.execute(READ_ONLY)
+    try:
+        for name, value in settings.items():
+            await connection.execute("SELECT pg_catalog.set_config(%s, %s, true)", (name, value))
+        yield
+    finally:
+        await connection.execute("ROLLBACK")
 
 
 @asynccontextmanager
@@ -147,7 +193,7 @@ async def connect(
         raise ConnectError("cannot connect to the server", detail=_text(err), hint=_hint_of(err, conninfo)) from err
     try:
         if not as_user:
-            await connection.execute(sql.SQL(ONLY_CATALOG).format(sql.Literal(connection.info.backend_pid)))
+            await set_own(connection, ONLY_CATALOG)
         yield connection
     except psycopg.Error as err:
         raise TargetError(f"the server refused a statement: {_text(err)}") from err
@@ -224,15 +270,14 @@ async def _connect_untimed(conninfo: str) -> AsyncIterator["psycopg.AsyncConnect
 async def lift_limits(connection: "psycopg.AsyncConnection[tuple[Any, ...]]", *, lock_timeout: int | None = 0) -> None:
     """Take the limits of time from a session, which the role or the server have for other statements.
 
-    ``lock_timeout`` is in milliseconds, 0: none; None: as it is.
+    ``lock_timeout`` is in milliseconds, 0: none; None: as it is. A session that a pooler shares keeps its limits.
     """
-    limits = {"statement_timeout": 0, "idle_in_transaction_session_timeout": 0}
+    limits = {"statement_timeout": "0", "idle_in_transaction_session_timeout": "0"}
     if lock_timeout is not None:
-        limits["lock_timeout"] = lock_timeout
+        limits["lock_timeout"] = str(lock_timeout)
     if connection.info.server_version >= 170000:
-        limits["transaction_timeout"] = 0
-    for name, value in limits.items():
-        await connection.execute(sql.SQL("SET {} = {}").format(sql.Identifier(name), sql.Literal(value)))
+        limits["transaction_timeout"] = "0"
+    await set_own(connection, limits)
 
 
 async def make_roles(conninfo: str, names: Sequence[str]) -> None:

@@ -11,10 +11,10 @@ import psycopg
 from psycopg import pq
 
 from pgtrial.errors import TargetError
-from pgtrial.postgres.connect import connect
+from pgtrial.postgres.connect import connect, read_only
 
 _NAME = b"pgtrial_plan"
-_PATIENCE = "5s"  # for one statement to be planned
+_GENERIC = {"plan_cache_mode": "force_generic_plan", "statement_timeout": "5s"}
 _EXPLAIN = b"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, COSTS OFF, FORMAT JSON) "
 
 
@@ -25,22 +25,21 @@ async def read_shapes(conninfo: str, statements: Sequence[tuple[str, int]]) -> l
     certain values, as it does without prepared statements, may be another one. Raises ConnectError, TargetError.
     """
     async with connect(conninfo, as_user=True) as connection:
-        await connection.execute("SET plan_cache_mode = force_generic_plan")
-        await connection.execute("SET default_transaction_read_only = on")
-        await connection.execute(f"SET statement_timeout = '{_PATIENCE}'".encode())
         return [await _read_shape(connection, *each) for each in statements]
 
 
 async def _read_shape(connection: "psycopg.AsyncConnection[Any]", statement: str, parameters: int) -> str | None:
     values = b"(" + b", ".join([b"NULL"] * parameters) + b")" if parameters else b""
     try:
-        # The text is of the user's own script, which the load has just executed.
-        await connection.execute(b"PREPARE " + _NAME + b" AS " + statement.encode(), prepare=False)
-        try:
-            found = await connection.execute(b"EXPLAIN (FORMAT JSON, COSTS OFF) EXECUTE " + _NAME + values)
-            row = await found.fetchone()
-        finally:
-            await connection.execute(b"DEALLOCATE " + _NAME)
+        async with read_only(connection, _GENERIC):
+            # The text is of the user's own script, which the load has just executed.
+            await connection.execute(b"PREPARE " + _NAME + b" AS " + statement.encode())
+            try:
+                async with connection.transaction():  # an error in it leaves the rest of the outer one valid
+                    found = await connection.execute(b"EXPLAIN (FORMAT JSON, COSTS OFF) EXECUTE " + _NAME + values)
+                    row = await found.fetchone()
+            finally:
+                await connection.execute(b"DEALLOCATE " + _NAME)
     except psycopg.Error:
         return None
     return None if row is None else describe_shape(row[0][0]["Plan"])
@@ -76,12 +75,9 @@ async def read_blocks(
     ``calls`` are the values of $1, $2, … as texts. Raises TargetError for a statement that is refused, as is one that
     writes or locks rows.
     """
-    await connection.execute("BEGIN READ ONLY")
-    began = time.monotonic()
-    try:
+    async with read_only(connection, {}):
+        began = time.monotonic()
         return [_explain(connection.pgconn, statement, values) for values in calls], time.monotonic() - began
-    finally:
-        await connection.execute("ROLLBACK")
 
 
 def _explain(server: "pq.abc.PGconn", statement: str, values: Sequence[str]) -> int:

@@ -13,11 +13,10 @@ from psycopg import pq, sql
 from psycopg.errors import ObjectNotInPrerequisiteState
 
 from pgtrial.errors import TargetError
-from pgtrial.postgres.connect import connect
+from pgtrial.postgres.connect import connect, read_only
 from pgtrial.postgres.production_effects import Effects, read_effects
 from pgtrial.postgres.production_tables import note_constraints
 
-_READ_ONLY = "SET default_transaction_read_only = on"
 TableName = tuple[str, str]  # schema, name
 _Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 
@@ -303,8 +302,7 @@ class Load:
 async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
     """What there is to know. Raises ConnectError, and TargetError where pg_stat_statements is not there."""
     counted = await _read_statements(conninfo)
-    async with connect(conninfo) as connection:
-        await connection.execute(_READ_ONLY)
+    async with connect(conninfo) as connection, read_only(connection):
         query = sql.SQL(_COLUMNS).format(with_values=sql.Literal(with_values))
         unique = await (await connection.execute(_UNIQUE)).fetchall()
         excluded = await (await connection.execute(_EXCLUDED)).fetchall()
@@ -321,7 +319,6 @@ async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
         effects = await read_effects(connection)
         counted_for = await _read_time(connection)
     async with connect(conninfo, as_user=True) as connection:  # names in statements mean what they mean to the role
-        await connection.execute(_READ_ONLY)
         ((path,),) = await (await connection.execute("SELECT pg_catalog.current_schemas(true)::text[]")).fetchall()
         described = [await _describe(connection, each) for each in counted if each.text]
     return Load(
@@ -350,8 +347,7 @@ async def count_statements(conninfo: str) -> tuple[Statement, ...]:
 
 async def _read_statements(conninfo: str) -> list[Statement]:
     """The text is empty where the role may not see it."""
-    async with connect(conninfo) as connection:
-        await connection.execute(_READ_ONLY)
+    async with connect(conninfo) as connection, read_only(connection):
         found = await (await connection.execute(_EXTENSION)).fetchall()
         if not found:
             raise TargetError(
@@ -433,19 +429,30 @@ async def _describe(connection: _Connection, statement: Statement) -> Statement:
 
     The server parses the text and no more: nothing of it is executed.
     """
-    server = connection.pgconn
-    parsed = server.prepare(b"", statement.text.encode())
+    refused, oids = await _parse(connection, statement.text)
     other = _with_parameters(statement.text)
-    if parsed.status == pq.ExecStatus.FATAL_ERROR and _state(parsed) == _SYNTAX_ERROR and other != statement.text:
-        again = server.prepare(b"", other.encode())
-        if again.status != pq.ExecStatus.FATAL_ERROR:
-            parsed, statement = again, replace(statement, text=other)
-    if parsed.status == pq.ExecStatus.FATAL_ERROR:
-        return replace(statement, refused=_state(parsed))
-    described = server.describe_prepared(b"")
-    oids = [described.param_type(index) for index in range(described.nparams)]
+    if refused == _SYNTAX_ERROR and other != statement.text:
+        refused_again, oids = await _parse(connection, other)
+        if not refused_again:
+            refused, statement = "", replace(statement, text=other)
+    if refused:
+        return replace(statement, refused=refused)
     rows = await (await connection.execute(_TYPES, (oids,))).fetchall()
     return replace(statement, types=tuple(name for (name,) in rows))
+
+
+async def _parse(connection: _Connection, text: str) -> tuple[str, list[int]]:
+    """The SQLSTATE with which the server refuses a text, or "", and the types of its parameters.
+
+    In a transaction: between two, a pooler may go on with another session of the server.
+    """
+    server = connection.pgconn
+    async with read_only(connection, {}):
+        parsed = server.prepare(b"", text.encode())
+        if parsed.status == pq.ExecStatus.FATAL_ERROR:
+            return _state(parsed), []
+        described = server.describe_prepared(b"")
+        return "", [described.param_type(index) for index in range(described.nparams)]
 
 
 def _state(result: pq.abc.PGresult) -> str:

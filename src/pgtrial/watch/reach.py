@@ -11,7 +11,7 @@ from pgtrial.errors import ConnectError, PgTrialError, PreflightError, TargetErr
 from pgtrial.hosts.clock import measure_offset
 from pgtrial.hosts.operations import Operations
 from pgtrial.hosts.ssh.host import SshHost
-from pgtrial.postgres.connect import as_answered, connect
+from pgtrial.postgres.connect import as_answered, connect, read_only
 from pgtrial.postgres.existing.address import MAINTENANCE, ServerAddress, find_server
 from pgtrial.watch.folder import Mark
 from pgtrial.watch.recorder import APPLICATION
@@ -77,9 +77,9 @@ def reach(dsn: str, caller: Mapping[str, str], *, machine: str | None = None, in
 async def _reach(dsn: str, caller: Mapping[str, str], machine: str | None, *, insists: bool) -> Reached:
     address = await find_server(dsn, database=None, caller=caller, typed=_TYPED)
     async with connect(address.conninfo(), application=APPLICATION) as connection:
-        await connection.execute("SET default_transaction_read_only = on")
         with as_answered():
-            found = await (await connection.execute(_FACTS)).fetchone()
+            async with read_only(connection):
+                found = await (await connection.execute(_FACTS)).fetchone()
             if found is None:
                 raise TargetError("the server does not say what it is")
             pid, version_num, database, data, is_monitor, version = found

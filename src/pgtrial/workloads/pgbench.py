@@ -16,6 +16,7 @@ from pgtrial.workloads.pgbench_output import OUTPUT, find_errors, parse_progress
 from pgtrial.workloads.scenarios import Scenario
 
 __all__ = [
+    "ENVIRONMENT",
     "OUTPUT",
     "Generator",
     "Progress",
@@ -34,8 +35,9 @@ ALL = "all"  # stands for the scenario where one process runs all of them
 LARGEST_WEIGHT = 1_000_000
 _RATE_STEP = Decimal("0.000001")  # 1/s
 
-# pgbench is translated and coloured where the environment says so; its words are parsed here.
-_ENVIRONMENT = {"LC_ALL": "C", "PG_COLOR": "never"}
+# pgbench is translated and coloured where the environment says so; its words are parsed here. Scripts are in UTF-8,
+# whatever the encoding of the database.
+ENVIRONMENT = {"LC_ALL": "C", "PG_COLOR": "never", "PGCLIENTENCODING": "UTF8"}
 
 
 def plan_generators(
@@ -129,7 +131,7 @@ def _generator(
     return Generator(
         program=program,
         argv_tail=tuple(argv),
-        environment={**_ENVIRONMENT, NAME: f"{LOAD}{name}"},
+        environment={**ENVIRONMENT, NAME: f"{LOAD}{name}"},
         scenario_names=tuple(scenario.name for scenario in scenarios),
         clients=clients,
         directory=directory,

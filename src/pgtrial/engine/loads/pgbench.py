@@ -17,7 +17,7 @@ from pgtrial.knobs.pgbouncer import PGBOUNCER, pool_size
 from pgtrial.knobs.workload import CLIENTS, CONNECT, PAUSES, PROTOCOL, SCRIPTS, VARIABLES, WORKLOAD, own_clients
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
-from pgtrial.postgres.connect import connect, execute, fetch
+from pgtrial.postgres.connect import connect, execute, fetch, set_own
 from pgtrial.postgres.settings import Setting
 from pgtrial.store.transactions import LevelLog, LoadLog
 from pgtrial.workloads.base import Generator, Output, derive_seed
@@ -302,6 +302,6 @@ async def prewarm(server: RunningServer) -> None:
         raise TargetError("cannot fill the cache: the database does not have the extension pg_prewarm", hint=hint)
     ((schema,),) = found
     async with connect(conninfo) as connection:
-        await connection.execute("SET statement_timeout = 0")
+        await set_own(connection, {"statement_timeout": "0"})
         for (oid,) in await (await connection.execute(_RELATIONS)).fetchall():
             await connection.execute(f"SELECT {schema}.pg_prewarm(%s::oid::regclass)".encode(), [oid])

@@ -132,8 +132,7 @@ class ExtensionReader:
         found = 0
         try:
             link.connect({_QUIET: _DO_NOT_TRACK, _PROBE: _FIND}, deadline=deadline)
-            with suppress(LinkError):
-                link.run(_QUIET, (), deadline=deadline)
+            self._quieten(link, deadline)
             answer = link.run(_PROBE, (), deadline=deadline)
             schemas: dict[str | None, str | None] = {NO_EXTENSION: "pg_catalog"}
             schemas.update((row[0], row[1]) for row in ([] if answer is None else rows_of(answer)))
@@ -202,8 +201,12 @@ class ExtensionReader:
         for one in self._readings:
             if one.link is link:
                 one.is_prepared = False
-        with suppress(LinkError):
-            link.run(_QUIET, (), deadline=deadline)
+        self._quieten(link, deadline)
+
+    def _quieten(self, link: ServerLink, deadline: float) -> None:
+        if not link.is_shared:  # else others' statements would not be tracked, either
+            with suppress(LinkError):
+                link.run(_QUIET, (), deadline=deadline)
 
     def _note_silence(self, one: _Reading) -> None:
         if self._pace.rest is not None and one.owes:

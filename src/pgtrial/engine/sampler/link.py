@@ -18,29 +18,27 @@ from psycopg.pq.abc import PGconn, PGresult
 
 from pgtrial.collectors import sessions
 from pgtrial.model.load_sessions import LOAD, name_in_folder
-from pgtrial.postgres.connect import ONLY_CATALOG, SAMPLER
+from pgtrial.postgres.connect import ONLY_CATALOG, SAMPLER, own_session
 from pgtrial.safe_text import without_literals
 
 _MOST_STATEMENTS = 5000  # whose texts are kept
 
 # The same cost and meaning of a reading in every arm, whatever the arm's settings are.
-_SESSION = """
-SET jit = off;
-SET statement_timeout = {timeout};
-SET lock_timeout = {timeout};
-SET default_transaction_isolation = 'read committed';
-SET default_transaction_read_only = on
-"""
-_SINCE = {140000: "SET idle_session_timeout = {idle}", 150000: "SET stats_fetch_consistency = cache"}
+_SESSION = {
+    **ONLY_CATALOG,
+    "jit": "off",
+    "default_transaction_isolation": "read committed",
+    "default_transaction_read_only": "on",
+}
 # Of a reader that lasts, a network that goes leaves sessions behind of which the server hears nothing any more: by its
 # own settings they would stay for hours, and new ones come each time. Each is read from once a minute at least.
 _ABANDONED = 300.0  # s
-_KEEPALIVES = """;
-SET tcp_keepalives_idle = 60;
-SET tcp_keepalives_interval = 10;
-SET tcp_keepalives_count = 6;
-SET tcp_user_timeout = '120s'
-"""
+_KEEPALIVES = {
+    "tcp_keepalives_idle": "60",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "6",
+    "tcp_user_timeout": "120s",
+}
 
 
 class LinkError(Exception):
@@ -48,15 +46,21 @@ class LinkError(Exception):
 
 
 class ServerLink:
-    """One connection with prepared statements; deadlines are times of the monotonic clock."""
+    """One connection with prepared statements; deadlines are times of the monotonic clock.
+
+    In a session that a pooler shares nothing is prepared or set: each statement is sent with its text.
+    """
 
     def __init__(self, conninfo: str, *, application: str = SAMPLER, timeout: float = 0.0) -> None:
         """The server cancels what takes longer than ``timeout`` seconds, and ends a session of which it hears nothing
         for minutes; 0: it does not.
         """
         self._conninfo = make_conninfo(conninfo, application_name=application, client_encoding="UTF8").encode()
-        self._session = _SESSION.format(timeout=round(timeout * 1000)) + (_KEEPALIVES if timeout else "")
+        limit = str(round(timeout * 1000))
+        limits = {"statement_timeout": limit, "lock_timeout": limit}
+        self._session = {**_SESSION, **limits, **(_KEEPALIVES if timeout else {})}
         self._idle = round(_ABANDONED * 1000) if timeout else 0
+        self._texts: dict[str, bytes] | None = None  # of statements by name, where the session is shared
         self._connection: PGconn | None = None
         self._poll = select.poll()
         self._owes_answer = False
@@ -66,6 +70,11 @@ class ServerLink:
     @property
     def is_connected(self) -> bool:
         return self._connection is not None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether a pooler hands the session on to others."""
+        return self._texts is not None
 
     def connect(self, statements: Mapping[str, str], *, deadline: float) -> None:
         """Connect and prepare. Raises LinkError, also when the deadline passes."""
@@ -88,20 +97,30 @@ class ServerLink:
 
     def _begin(self, connection: PGconn, deadline: float) -> None:
         """Make the session that of a sampler."""
-        newer = [text.format(idle=self._idle) for since, text in _SINCE.items() if connection.server_version >= since]
-        session = ";".join([ONLY_CATALOG.format(connection.backend_pid), self._session, *newer])
-        connection.send_query(session.encode())
-        self._answer_or_raise(deadline)
+        newer = {140000: {"idle_session_timeout": str(self._idle)}, 150000: {"stats_fetch_consistency": "cache"}}
+        settings = dict(self._session)
+        for since, more in newer.items():
+            settings |= more if connection.server_version >= since else {}
+        connection.send_query(own_session(connection.backend_pid, settings).encode())
+        self._texts = None if self._answer_or_raise(deadline).ntuples else {}
 
     def prepare(self, name: str, statement: str, *, deadline: float) -> None:
         """Prepare one more statement. Raises LinkError, also when the deadline passes."""
         if self._connection is None:
             raise LinkError("not connected")
         try:
-            self._connection.send_prepare(name.encode(), statement.encode())
+            if self._texts is not None:
+                self._texts[name] = statement.encode()
+            self._connection.send_prepare(b"" if self._texts is not None else name.encode(), statement.encode())
         except psycopg.Error as err:
             raise LinkError(_one_line(str(err))) from err
         self._answer_or_raise(deadline)
+
+    def _send(self, connection: PGconn, name: str, parameters: Sequence[bytes]) -> None:
+        if self._texts is None:
+            connection.send_query_prepared(name.encode(), parameters)
+        else:
+            connection.send_query_params(self._texts[name], parameters)
 
     def _reach(self, connection: PGconn, deadline: float) -> None:
         wanted = {PollingStatus.READING: select.POLLIN, PollingStatus.WRITING: select.POLLOUT}
@@ -133,7 +152,7 @@ class ServerLink:
             return False
         assert self._connection is not None  # otherwise there is nothing to be settled with
         try:
-            self._connection.send_query_prepared(name.encode(), parameters)
+            self._send(self._connection, name, parameters)
         except psycopg.Error as err:
             raise self._lost(err) from err
         self._owes_answer = True
@@ -165,7 +184,7 @@ class ServerLink:
             self._connection.enter_pipeline_mode()
             self._in_batch = True
             for name, parameters in statements:
-                self._connection.send_query_prepared(name.encode(), parameters)
+                self._send(self._connection, name, parameters)
             self._connection.pipeline_sync()
         except psycopg.Error as err:
             raise self._lost(err) from err
@@ -178,9 +197,11 @@ class ServerLink:
             return False
         return not self._owes_answer or self._receive(deadline) is not None
 
-    def _answer_or_raise(self, deadline: float) -> None:
-        if self._answer(deadline) is None:
+    def _answer_or_raise(self, deadline: float) -> PGresult:
+        answer = self._answer(deadline)
+        if answer is None:
             raise LinkError("no answer within the time limit")
+        return answer
 
     def _answer(self, deadline: float) -> PGresult | None:
         """The last result of an answer. Raises LinkError with the server's words if one is an error."""

@@ -51,7 +51,6 @@ from pgtrial.postgres.existing.knobs import ServerDatabase, ServerRole, ServerSe
 from pgtrial.postgres.existing.log import LogMark, keep_since, mark_log
 from pgtrial.postgres.existing.log_place import log_caveats
 from pgtrial.postgres.existing.rights import Rights
-from pgtrial.postgres.existing.role_settings import refuse_kept
 from pgtrial.postgres.existing.server import ExistingServer, open_server
 from pgtrial.postgres.existing.session import READ_ONLY, options_of, read_session
 from pgtrial.postgres.existing.write_watch import Seen, WriteWatch
@@ -197,8 +196,6 @@ class ServerTarget:
     async def serve(self, arm: Arm) -> RunningServer:
         """The server as the sessions of an arm find it; what is changed for them all was changed by ``start``."""
         settings, session, conninfo = wanted_settings(arm), self.session(arm), self.server.conninfo
-        if self.by_role:
-            await refuse_kept(conninfo(self.database))
         facts = self.server.facts
         return RunningServer(
             settings=await read_session(self.server, self.database, session, also=settings, by_role=self.by_role),

@@ -13,7 +13,7 @@ from psycopg.errors import LockNotAvailable
 from pgtrial.errors import TargetError
 from pgtrial.knobs.base import Note, forget
 from pgtrial.model.change import SERVER_SQL, Change, JournalEntry, Outcome, Undone
-from pgtrial.postgres.connect import connect, fetch, lift_limits, script_error, without_comments_before
+from pgtrial.postgres.connect import connect, fetch, lift_limits, refuse_shared, script_error, without_comments_before
 from pgtrial.postgres.existing.database import end_left
 from pgtrial.postgres.existing.inventory import (
     Catalogue,
@@ -93,8 +93,9 @@ async def plan_sql(server: ExistingServer, database: str, wanted: Mapping[str, s
     """What an arm does to the database. ``wanted`` has the ``arm``, its scripts ``apply`` and ``undo`` with their
     places in the file, and the ``extensions`` that it creates.
 
-    Raises TargetError when the server cannot be asked.
+    Raises TargetError when the server cannot be asked, or a pooler stands before it.
     """
+    await refuse_shared(server.conninfo(database), "an arm's SQL sets how long it waits for locks")
     there = {row[0] for row in await fetch(server.conninfo(database), _EXTENSIONS)}
     extensions = [name for name in wanted["extensions"].split(", ") if name and name not in there]
     catalogue = await read_catalogue(server.control, database)

@@ -11,7 +11,7 @@ from typing import Any
 
 from psycopg import AsyncConnection, Error
 
-from pgtrial.postgres.connect import OWN_NAMES, connect, lift_limits
+from pgtrial.postgres.connect import OWN_NAMES, connect, lift_limits, set_own
 from pgtrial.postgres.existing.definitions import DEFINITIONS
 from pgtrial.postgres.existing.server import ServerControl
 from pgtrial.units import format_bytes
@@ -41,15 +41,13 @@ _SEQUENCES = """
 _VALUES = """
     SELECT oid::regclass::text, pg_catalog.pg_sequence_last_value(oid) FROM pg_catalog.unnest(%s::oid[]) AS oid
 """
-_PATIENCE = "SET lock_timeout = '1s'"  # reading a sequence waits for who alters it
+_PATIENCE = {"lock_timeout": "1s"}  # reading a sequence waits for who alters it
 _AT_ONCE = 500  # sequences, each of which is locked until the statement ends
 _INDEXES = """
     SELECT s.indexrelid::regclass::text, c.relfilenode::int8
     FROM pg_catalog.pg_stat_user_indexes AS s JOIN pg_catalog.pg_class AS c ON c.oid = s.indexrelid
 """
-# So that each name stands with its schema, whatever the search path of the role is. To compile the query for the
-# definitions takes longer than to run it.
-_TO_READ = "SET search_path = ''; SET jit = off"
+_TO_READ = {"jit": "off"}  # to compile the query for the definitions takes longer than to run it
 _SIZE = "SELECT pg_catalog.pg_database_size(pg_catalog.current_database())"
 # Some of pgtrial's own look after the server meanwhile, or have just ended.
 _OTHERS = """
@@ -107,7 +105,7 @@ async def read_inventory(control: ServerControl, database: str, *, catalogue: bo
     """
     async with connect(control.conninfo(database)) as connection:
         await lift_limits(connection, lock_timeout=None)  # which are for other statements
-        await connection.execute(_TO_READ)
+        await set_own(connection, _TO_READ)
         objects = await _read_catalogue(connection) if catalogue else {}
         tables = await (await connection.execute(_TABLES)).fetchall()
         indexes = await (await connection.execute(_INDEXES)).fetchall()
@@ -135,7 +133,7 @@ async def read_catalogue(control: ServerControl, database: str) -> dict[str, str
     """Schemas, relations, functions and so on, as one names them ("table public.orders"), with digests."""
     async with connect(control.conninfo(database)) as connection:
         await lift_limits(connection, lock_timeout=None)  # which are for other statements
-        await connection.execute(_TO_READ)
+        await set_own(connection, _TO_READ)
         return await _read_catalogue(connection)
 
 
@@ -145,7 +143,7 @@ async def _read_catalogue(connection: "AsyncConnection[tuple[Any, ...]]") -> dic
 
 
 async def _read_sequences(connection: "AsyncConnection[tuple[Any, ...]]") -> dict[str, int | None]:
-    await connection.execute(_PATIENCE)
+    await set_own(connection, _PATIENCE)
     oids = [oid for (oid,) in await (await connection.execute(_SEQUENCES)).fetchall()]
     found: dict[str, int | None] = {}
     for begin in range(0, len(oids), _AT_ONCE):

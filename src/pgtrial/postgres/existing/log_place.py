@@ -38,7 +38,7 @@ _CURRENT = "SELECT pg_catalog.pg_current_logfile(%s)"
 _SIZE = "SELECT (pg_catalog.pg_stat_file(%s, true)).size"
 _PROBE = """
     DO LANGUAGE plpgsql $$ BEGIN PERFORM 1 / 0;
-    EXCEPTION WHEN division_by_zero THEN PERFORM pg_catalog.set_config('pgtrial.message', sqlerrm, false); END $$
+    EXCEPTION WHEN division_by_zero THEN PERFORM pg_catalog.set_config('pgtrial.message', sqlerrm, true); END $$
 """
 _PROBED = "SELECT pg_catalog.current_setting('pgtrial.message')"
 _CHUNK = "SELECT pg_catalog.pg_read_binary_file(%s, %s, %s, true)"
@@ -146,8 +146,9 @@ async def _is_english(connection: "AsyncConnection[tuple[Any, ...]]", lc_message
     translations of PostgreSQL's package all messages are in English.
     """
     with suppress(Error):  # without PL/pgSQL
-        await connection.execute(_PROBE)
-        row = await (await connection.execute(_PROBED)).fetchone()
+        async with connection.transaction():
+            await connection.execute(_PROBE)
+            row = await (await connection.execute(_PROBED)).fetchone()
         return row is not None and row[0] == "division by zero"
     return re.split(r"[_.@]", lc_messages, maxsplit=1)[0].lower() in ("c", "posix", "en", "")
 

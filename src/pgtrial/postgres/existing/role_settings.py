@@ -29,7 +29,6 @@ _SET = """
     WHERE setrole = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = %s)
     AND setdatabase = (SELECT oid FROM pg_catalog.pg_database WHERE datname = %s)
 """
-_KEPT = "SELECT source FROM pg_catalog.pg_settings WHERE name = 'search_path'"
 # The one that asks may be a pooler's, too: it ends itself, and another one is asked.
 _SESSIONS = """
     SELECT count(*), count(
@@ -86,19 +85,6 @@ async def apply_role(server: ExistingServer, change: Change) -> Mapping[str, str
             hint="Give the load a role of its own, which no other application uses.",
         )
     return new
-
-
-async def refuse_kept(conninfo: str) -> None:
-    """Raise SettingError where a pooler hands a session on with what the one before has set, pgtrial's own settings
-    among them: the load would have these.
-    """
-    async with connect(conninfo, as_user=True) as connection:
-        row = await (await connection.execute(_KEPT)).fetchone()
-    if row is not None and row[0] == "session":
-        raise SettingError(
-            "the pooler hands sessions on with what was set in them, so the load would have pgtrial's search_path",
-            hint='Use a pool of pool_mode = "session" for the experiment, or connect to the server itself.',
-        )
 
 
 async def undo_role(control: ServerControl, entry: JournalEntry) -> Undone:

@@ -13,7 +13,7 @@ from typing import Any, LiteralString
 
 from psycopg import AsyncConnection, Error, sql
 
-from pgtrial.postgres.connect import connect, lift_limits
+from pgtrial.postgres.connect import connect, lift_limits, set_own
 from pgtrial.postgres.existing.server import ServerControl
 
 _TAKES_ROWS = re.compile(r"\bTRUNCATE\b|\bDROP\s+(?:TABLE|SCHEMA|OWNED)\b", re.IGNORECASE)
@@ -22,7 +22,7 @@ _MOST = 64 << 20  # bytes of a table whose rows are counted one by one
 # What stands before the name of a table, which may then be a word of SQL that is not reserved (DROP TABLE data).
 _BEFORE_NAME = r"(?:\b(?:table|only|exists|truncate|into|from|join|update)\s+|[.,]\s*)"
 # Others may have written policies, whose functions would be called: where one would hold, it is an error.
-_TO_COUNT = "SET search_path = ''; SET lock_timeout = '1s'; SET statement_timeout = '30s'; SET row_security = off"
+_TO_COUNT = {"lock_timeout": "1s", "statement_timeout": "30s", "row_security": "off"}
 # A table goes by the names of those that it is a part of or inherits from, too: it is emptied and dropped with them. Of
 # a table that was never vacuumed the estimate is -1, and the count is 0 where the server has lost its statistics.
 _TABLES = """
@@ -139,7 +139,7 @@ def _numbers(catalogue: Mapping[str, str]) -> dict[str, int]:
 async def _connect_to_count(control: ServerControl, database: str) -> AsyncIterator["AsyncConnection[tuple[Any, ...]]"]:
     async with connect(control.conninfo(database)) as connection:
         await lift_limits(connection)
-        await connection.execute(_TO_COUNT)
+        await set_own(connection, _TO_COUNT)
         yield connection
 
 

@@ -58,7 +58,6 @@ _PRESENT = f"""
 """
 _COUNTED = 1.5  # s after which a session that has begun is in the server's count, also where that is contended
 _NOW = "SELECT pg_catalog.clock_timestamp()"
-_WITH_SCHEMAS = "SET search_path = ''"  # as names stand in an inventory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +113,6 @@ class WriteWatch:
     async def _watch(self) -> None:
         rng = random.Random(self.seed)
         async with connect(self.control.conninfo(self.database), application=WATCH) as connection:
-            await connection.execute(_WITH_SCHEMAS)
             ((since,),) = await (await connection.execute(_NOW)).fetchall()
             of_load = {"names": list(self.names), "role": self.role, "since": since}
             while True:

@@ -13,7 +13,7 @@ from pgtrial.workloads.production.draws import SCHEMA, Dial, Draw, dial
 from pgtrial.workloads.production.failures import Failure
 from pgtrial.workloads.production.fit import Fitted
 from pgtrial.workloads.production.scripts import DerivedScripts, Files
-from pgtrial.workloads.production.texts import read_text
+from pgtrial.workloads.production.texts import UNKNOWN, read_text
 
 FORMAT = 1
 NEAREST = "nearest"  # the load of the scripts that were nearest, each of its own draw
@@ -101,7 +101,11 @@ def record_of(derived: DerivedScripts, drawn: Mapping[str, Files], *, with_value
         "with_values": with_values,
         "seconds": derived.time,
         "counted_for": derived.counted_for,
-        "transactions": {"commits": derived.told.commits, "explained": derived.told.explained},
+        "transactions": {
+            "commits": derived.told.commits,
+            "explained": derived.told.explained,
+            "levels": derived.levels,
+        },
         "scripts": scripts,
         "left_out": [
             {
@@ -358,12 +362,18 @@ def trigger_text(said: str) -> str:
     return f"Runs on a copy, too: {said}; look at its body"
 
 
-def told_text(explained: int, commits: int) -> str:
-    """What is known of transactions, and from what alone."""
-    return (
+def told_text(explained: int, commits: int, levels: Mapping[str, int]) -> str:
+    """What is known of transactions, and from what alone; and where those of the scripts begin otherwise."""
+    said = (
         f"{explained} of {commits} explicit ones told, by nothing but equal counts of calls, which others may have "
         "by chance"
     )
+    if len(levels) > 1 or UNKNOWN in levels:
+        begun = sum(levels.values())
+        for level in filter(None, levels):
+            how = "an ISOLATION LEVEL that the server does not tell" if level == UNKNOWN else f"ISOLATION LEVEL {level}"
+            said += f"; {levels[level]} of {begun} began with {how}, and none of the scripts does"
+    return said
 
 
 def _share(statement: Statement | None, calls: int) -> float:
@@ -380,8 +390,12 @@ def _pair(original: float | None, copy: float | None, form: str) -> tuple[str, s
 
 
 def _short(text: str) -> str:
+    return _plain(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…")
+
+
+def _plain(text: str) -> str:
+    """Without what Markdown, or a page made of it, would take for its own."""
     plain = "".join(character if character.isprintable() else " " for character in text)
-    plain = plain if len(plain) <= _LONGEST_SHOWN else f"{plain[:_LONGEST_SHOWN]}…"
     return plain.replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
 
 
@@ -435,8 +449,8 @@ def truth_text(
     whole = record["seconds"] or 1.0
     rows = [
         (
-            each["command"] or "–",
-            each["reason"],
+            _plain(each["command"]) or "–",
+            _plain(each["reason"]),
             str(each["statements"]),
             str(each["calls"]),
             f"{each['seconds'] / whole:.1%}",
@@ -448,7 +462,7 @@ def truth_text(
         parts.append(f"The role may not see the text of {record['hidden']} more.\n")
     parts += [f"{_short(trigger_text(said))}.\n" for said in record["triggers"]]
     told = record["transactions"]
-    parts.append(f"Transactions: {told_text(told['explained'], told['commits'])}.\n")
+    parts.append(f"Transactions: {told_text(told['explained'], told['commits'], told['levels'])}.\n")
     return "\n".join(parts)
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pgtrial.postgres.connect import READ_ONLY
 from pgtrial.postgres.production import Column, Load, Statement, TableName
 from pgtrial.units import format_share
 from pgtrial.workloads.production.draws import (
@@ -35,7 +36,7 @@ from pgtrial.workloads.production.keys import (
     settle_conflicts,
 )
 from pgtrial.workloads.production.parameters import Role, Shape, Use, key_of, read_shape
-from pgtrial.workloads.production.texts import Refusal, Text, control_of, examine, triggers_of
+from pgtrial.workloads.production.texts import LEVELS, Refusal, Text, control_of, examine, level_of, triggers_of
 from pgtrial.workloads.production.transactions import Told, tell
 
 MOST = 120  # scripts; pgbench takes 128
@@ -75,7 +76,7 @@ class DerivedScripts:
 
     ``triggers`` are those of tables that scripts write to, with the functions of the application that they call.
     ``unseen`` is of how many tables the role may not see the statistics, ``counted_for`` since how many seconds the
-    server counts, None where it does not say.
+    server counts, None where it does not say. ``levels`` is how many transactions began with which level of isolation.
     """
 
     scripts: tuple[Script, ...]
@@ -86,6 +87,13 @@ class DerivedScripts:
     hidden: int
     unseen: int
     counted_for: float | None = None
+    levels: Mapping[str, int]
+
+    @property
+    def begin(self) -> str:
+        """How a transaction of several statements begins: with the level of isolation that all had."""
+        (level, *others) = self.levels or [""]
+        return f"BEGIN ISOLATION LEVEL {level}" if level in LEVELS and not others else "BEGIN"
 
     @property
     def kept(self) -> float:
@@ -126,10 +134,13 @@ def derive_scripts(load: Load, *, with_values: bool) -> DerivedScripts:
     members: list[Member] = []
     refused: list[tuple[Statement, Refusal]] = []
     controls: Counter[str] = Counter()
+    levels: Counter[str] = Counter()
     found: dict[str, tuple[Statement, Text]] = {}
     for statement in load.statements:
         if control := control_of(statement):
             controls[control] += statement.calls
+            if control == "begin" and statement.text != READ_ONLY:
+                levels[level_of(statement)] += statement.calls
             continue
         text = examine(statement, load, with_values=with_values)
         if isinstance(text, Refusal):
@@ -153,7 +164,12 @@ def derive_scripts(load: Load, *, with_values: bool) -> DerivedScripts:
         else:
             possible.append(member)
     members = possible
-    told = tell([each.statement.calls for each in members], commits=controls["commit"])
+    tables = [_tables_with_referred(member, load) for member in members]
+    told = tell(
+        [each.statement.calls for each in members],
+        commits=controls["commit"],
+        joined=lambda one, other: bool(tables[one][0] & tables[other][1] or tables[one][1] & tables[other][0]),
+    )
     scripts = _scripts(members, told)
     refused += [
         (each.statement, Refusal(reason=f"{MOST} scripts that take more time are enough", command=""))
@@ -176,7 +192,16 @@ def derive_scripts(load: Load, *, with_values: bool) -> DerivedScripts:
         hidden=load.hidden,
         unseen=load.unseen,
         counted_for=load.counted_for,
+        levels=levels,
     )
+
+
+def _tables_with_referred(member: Member, load: Load) -> tuple[set[TableName], set[TableName]]:
+    """The tables that a statement's parameters meet, and those with the ones to which these refer."""
+    own = {use.table for use in member.shape.uses if use.table is not None}
+    own |= {member.shape.target} if member.shape.target else set()
+    columns = (column for table in own for column in load.tables[table].columns.values())
+    return own, own | {column.references[0] for column in columns if column.references is not None}
 
 
 def _scripts(members: Sequence[Member], told: Told) -> list[Script]:
@@ -217,7 +242,7 @@ def write_files(derived: DerivedScripts, load: Load, draw: Draw) -> Files:
     scripts, how = {}, {}
     for script in derived.scripts:
         writer = _Writer(script, load, draw, numbers)
-        text = writer.text()
+        text = writer.text(derived.begin)
         scripts[f"{script.name}.sql"] = text
         setup += writer.setup()
         how[script.name] = writer.how()
@@ -400,7 +425,7 @@ class _Writer:
             yield f"ALTER TABLE {table} ADD PRIMARY KEY (n)"
             yield f"VACUUM ANALYZE {table}"
 
-    def text(self) -> str:
+    def text(self, begin: str) -> str:
         lines = []
         fresh = [f"{expression} AS {variable}" for variable, expression in self.fresh.items()]
         if self.columns:
@@ -423,7 +448,7 @@ class _Writer:
             for place, member in enumerate(self.members)
         ]
         if len(statements) > 1:
-            statements = ["BEGIN;", *statements, "COMMIT;"]
+            statements = [f"{begin};", *statements, "COMMIT;"]
         return "\n".join([*lines, *statements, ""])
 
     def how(self) -> tuple[tuple[str, ...], ...]:

@@ -19,6 +19,9 @@ _MOST_PARAMETERS = 255  # that pgbench can send with a statement
 _BEGINS = frozenset(("BEGIN", "START"))
 _ENDS = frozenset(("COMMIT", "END"))
 _ABORTS = frozenset(("ROLLBACK", "ABORT"))
+LEVELS = ("SERIALIZABLE", "REPEATABLE READ", "READ COMMITTED", "READ UNCOMMITTED")
+UNKNOWN = "unknown"  # where the server has put a parameter in its place
+_LEVEL = re.compile(rf"\bISOLATION LEVEL(?: ({'|'.join(LEVELS)})\b)?")
 _PLANNED = frozenset(("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "VALUES", "TABLE"))
 # What may be said of a statement whose text may not be shown.
 _COMMANDS = frozenset(
@@ -165,6 +168,13 @@ def control_of(statement: Statement) -> str:
     if "PREPARED" in words or "TO" in words:
         return ""
     return "commit" if first in _ENDS else "rollback" if first in _ABORTS else ""
+
+
+def level_of(statement: Statement) -> str:
+    """What a "begin" says of the transaction's isolation: "", a level's name, or UNKNOWN."""
+    words = " ".join(statement.text.upper().replace(";", " ").split())
+    found = _LEVEL.search(words)
+    return (found[1] or UNKNOWN) if found else ""
 
 
 def triggers_of(statement: Statement, effects: Effects) -> Iterator[str]:
