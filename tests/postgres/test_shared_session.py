@@ -11,7 +11,8 @@ import pytest
 
 from pgtrial.engine.sampler.extensions import ExtensionReader
 from pgtrial.engine.sampler.link import ServerLink
-from pgtrial.postgres.connect import connect, execute, fetch
+from pgtrial.errors import TargetError
+from pgtrial.postgres.connect import connect, execute, fetch, refuse_shared
 from pgtrial.postgres.existing.inventory import read_inventory
 from pgtrial.postgres.existing.log_place import _is_english
 from pgtrial.postgres.existing.server import ServerControl
@@ -168,3 +169,12 @@ def test_a_session_that_a_pooler_shares_is_left_as_it_was(
 
         assert application.execute(_STATE).fetchall() == before
         application.execute("UPDATE kept SET n = 1")
+
+
+def test_what_needs_a_session_of_its_own_is_refused_there(
+    pooled: str, served: ThrowawayCluster, runner: asyncio.Runner
+) -> None:
+    runner.run(refuse_shared(served.conninfo(), "it sets dials"))
+
+    with pytest.raises(TargetError, match="its sessions are others' too: it sets dials"):
+        runner.run(refuse_shared(pooled, "it sets dials"))
