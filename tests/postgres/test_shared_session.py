@@ -20,6 +20,7 @@ from pgtrial.postgres.existing.table_rows import note_rows
 from pgtrial.postgres.existing.write_watch import WriteWatch
 from pgtrial.postgres.plans import read_shapes
 from pgtrial.postgres.production import read_load
+from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.watch.reach import reach
 from support import PATIENCE
@@ -42,7 +43,7 @@ _STATE = """
 
 
 @pytest.fixture(scope="module")
-def served(programs, run_cluster) -> Iterator[ThrowawayCluster]:
+def served(programs: Programs, run_cluster: Callable[..., Any]) -> Iterator[ThrowawayCluster]:
     """A server that remembers its load."""
     settings = {"shared_preload_libraries": "pg_stat_statements"}
     with asyncio.Runner() as runner, run_cluster(programs, runner, settings=settings) as cluster:
@@ -55,7 +56,7 @@ def served(programs, run_cluster) -> Iterator[ThrowawayCluster]:
 
 
 @pytest.fixture
-def pooled(pooler) -> str:
+def pooled(pooler: Callable[..., Any]) -> str:
     """The way through a pooler that has one session for all."""
     return through(pooler({"pool_mode": "transaction", "pool_size": "1"}))
 
