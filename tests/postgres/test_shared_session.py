@@ -11,7 +11,8 @@ import pytest
 
 from pgtrial.engine.sampler.extensions import ExtensionReader
 from pgtrial.engine.sampler.link import ServerLink
-from pgtrial.postgres.connect import connect, execute, fetch
+from pgtrial.errors import TargetError
+from pgtrial.postgres.connect import connect, execute, fetch, refuse_shared
 from pgtrial.postgres.existing.inventory import read_inventory
 from pgtrial.postgres.existing.log_place import _is_english
 from pgtrial.postgres.existing.server import ServerControl
@@ -19,6 +20,7 @@ from pgtrial.postgres.existing.table_rows import note_rows
 from pgtrial.postgres.existing.write_watch import WriteWatch
 from pgtrial.postgres.plans import read_shapes
 from pgtrial.postgres.production import read_load
+from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
 from pgtrial.watch.reach import reach
 from support import PATIENCE
@@ -41,7 +43,7 @@ _STATE = """
 
 
 @pytest.fixture(scope="module")
-def served(programs, run_cluster) -> Iterator[ThrowawayCluster]:
+def served(programs: Programs, run_cluster: Callable[..., Any]) -> Iterator[ThrowawayCluster]:
     """A server that remembers its load."""
     settings = {"shared_preload_libraries": "pg_stat_statements"}
     with asyncio.Runner() as runner, run_cluster(programs, runner, settings=settings) as cluster:
@@ -54,7 +56,7 @@ def served(programs, run_cluster) -> Iterator[ThrowawayCluster]:
 
 
 @pytest.fixture
-def pooled(pooler) -> str:
+def pooled(pooler: Callable[..., Any]) -> str:
     """The way through a pooler that has one session for all."""
     return through(pooler({"pool_mode": "transaction", "pool_size": "1"}))
 
@@ -168,3 +170,12 @@ def test_a_session_that_a_pooler_shares_is_left_as_it_was(
 
         assert application.execute(_STATE).fetchall() == before
         application.execute("UPDATE kept SET n = 1")
+
+
+def test_what_needs_a_session_of_its_own_is_refused_there(
+    pooled: str, served: ThrowawayCluster, runner: asyncio.Runner
+) -> None:
+    runner.run(refuse_shared(served.conninfo(), "it sets dials"))
+
+    with pytest.raises(TargetError, match="its sessions are others' too: it sets dials"):
+        runner.run(refuse_shared(pooled, "it sets dials"))
