@@ -27,7 +27,6 @@ from pgtrial.findings.caveat import caveat
 from pgtrial.hosts.base import Account
 from pgtrial.knobs.workload import SCRIPTS, WORKLOAD
 from pgtrial.model.arm import Arm
-from pgtrial.postgres.catalogue import as_read
 from pgtrial.safe_files import make_directory, open_file, remove_tree, write_file
 from pgtrial.safe_text import shell_word
 from pgtrial.store import layout
@@ -148,6 +147,8 @@ def _fill_folder(folder: Path, loaded: LoadedExperiment, plan: Plan, *, publishe
 
 def claim_of(plan: Plan, contents: Mapping[str, str], tested: Tested) -> Claim:
     """By what attempts at the claim of a plan are counted; ``contents`` as of ``digest_contents``."""
+    from pgtrial.postgres.catalogue import as_read  # with psycopg, which who only looks at folders does without
+
     has_defaults = plan.experiment.target.kind == "throwaway"
     read = [replace(arm, settings=as_read(arm.settings, has_defaults=has_defaults)) for arm in plan.arms]
     if len(tested.programs) == 1:  # by whatever name the file has them
