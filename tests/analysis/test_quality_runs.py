@@ -250,15 +250,14 @@ def test_transactions_that_were_lost_are_told(
         ("placebo", 1.0, Severity.WARNING),
     ],
 )
-@pytest.mark.parametrize("kind", ["skipped", "failures"])
-def test_an_arm_that_loses_what_would_take_long_is_not_called_as_fast(  # noqa: PLR0917
-    assess: Assess, evidence: Evidence, values: Values, arm: str, longer: float, severity: Severity, kind: str
+def test_an_arm_that_loses_what_would_take_long_is_not_called_as_fast(
+    assess: Assess, evidence: Evidence, values: Values, *, arm: str, longer: float, severity: Severity
 ) -> None:
-    assessment = losing(assess, evidence, values, {arm: 0.2}, kind=kind, longer=longer)
-    (caveat,) = [*runs.check_failures(assessment), *runs.check_open_loop(assessment)]
+    for kind, code in (("skipped", "skipped-transactions"), ("failures", "failed-transactions")):
+        assessment = losing(assess, evidence, values, {arm: 0.2}, kind=kind, longer=longer)
+        (caveat,) = [*runs.check_failures(assessment), *runs.check_open_loop(assessment)]
 
-    code = {"skipped": "skipped-transactions", "failures": "failed-transactions"}[kind]
-    assert (caveat.code, caveat.severity) == (code, severity)
+        assert (caveat.code, caveat.severity) == (code, severity)
 
 
 def losing(

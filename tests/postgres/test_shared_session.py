@@ -26,6 +26,7 @@ from pgtrial.watch.reach import reach
 from support import PATIENCE
 from support.cluster import through
 from support.programs import needs_pgbouncer
+from support.waiting import reached
 
 pytestmark = needs_pgbouncer
 
@@ -71,8 +72,8 @@ async def read_it(conninfo: str) -> None:
 
 
 async def reach_it(conninfo: str) -> None:
-    reached = await asyncio.to_thread(reach, conninfo, {})
-    assert reached.version_num >= 120000
+    found = await asyncio.to_thread(reach, conninfo, {})
+    assert found.version_num >= 120000
 
 
 async def sample_it(conninfo: str) -> None:
@@ -124,8 +125,7 @@ async def count_rows(conninfo: str) -> None:
 async def watch_writes(conninfo: str) -> None:
     watch = WriteWatch(control=control(conninfo), database="postgres", names=["pgtrial load"], seed="1")
     watch.start()
-    while not watch._looks:
-        await asyncio.sleep(0.01)
+    await reached(lambda: watch._looks)
     assert (await watch.stop()).looks
 
 

@@ -90,7 +90,7 @@ async def _fit_script(  # noqa: PLR0917
             for kind, value in to.items():
                 await connection.execute(f"SET {dial(name, kind)} = '{value:.6g}'".encode())
             await connection.execute(f"DROP TABLE {SCHEMA}.{name}".encode())
-            await connection.execute(drawing.encode(), prepare=False)
+            await connection.execute(drawing.encode())
             columns = ", ".join(names)
             drawn = await connection.execute(
                 f"SELECT count(*), {columns} FROM {SCHEMA}.{name} GROUP BY {columns} "

@@ -257,7 +257,7 @@ async def find_row(conninfo: str, query: str) -> tuple[Any, ...] | None:
     Raises ConnectError, TargetError.
     """
     async with _connect_untimed(conninfo) as connection:
-        return await (await connection.execute(query.encode(), prepare=False)).fetchone()
+        return await (await connection.execute(query.encode())).fetchone()
 
 
 @asynccontextmanager
@@ -307,7 +307,7 @@ async def execute_script(conninfo: str, script: str, *, name: str) -> None:
                 opened = offset
             try:
                 # The text is the user's own, meant to be executed as it stands.
-                await connection.execute(statement.encode(), prepare=False)
+                await connection.execute(statement.encode())
             except psycopg.Error as err:
                 raise script_error(name, script, offset, err) from err
         if connection.info.transaction_status is not TransactionStatus.IDLE:

@@ -192,7 +192,7 @@ def find_trade_offs(rated: Rated) -> Message | None:
     """What arms win and lose at the same time, as far as intervals that hold together exclude no difference."""
     sentences = []
     for arm, name in enumerate(rated.arms[1:], start=1):
-        gains, losses = _find_certain(rated, arm, is_gain=True), _find_certain(rated, arm, is_gain=False)
+        gains, losses = _find_certain(rated, arm)
         if gains and losses:
             told = {"gains": _list(rated, gains, arm), "losses": _list(rated, losses, arm)}
             sentences.append(message("trade-off", arm=name, control=rated.arms[0], **told))
@@ -238,13 +238,14 @@ def _tell(rated: Rated, place: int, arm: int) -> Message:
     return message("criterion.change-interval", gain=gain, confidence=confidence, low=estimate.low, high=estimate.high)
 
 
-def _find_certain(rated: Rated, arm: int, *, is_gain: bool) -> list[int]:
-    """Criteria in which an arm is surely better than the control, or surely worse."""
-    return [
-        place
+def _find_certain(rated: Rated, arm: int) -> tuple[list[int], list[int]]:
+    """Criteria in which an arm is surely better than the control, and surely worse."""
+    sides = [
+        rated.find_side(place, arm) * (1 if weighted.better is Better.HIGHER else -1)
         for place, weighted in enumerate(rated.criteria)
-        if rated.find_side(place, arm) == (1 if is_gain == (weighted.better is Better.HIGHER) else -1)
     ]
+    gains, losses = ([place for place, side in enumerate(sides) if side == wanted] for wanted in (1, -1))
+    return gains, losses
 
 
 def _list(rated: Rated, places: Sequence[int], arm: int) -> tuple[Message, ...]:

@@ -214,7 +214,7 @@ async def set_up_again(
             raise UnsettledError(f'what the rest does without that which "{steps[number].text}" made for its session')
         for offset, text in steps[number].of_session:
             try:
-                await connection.execute(text.encode(), prepare=False)
+                await connection.execute(text.encode())
             except Error as err:
                 raise StepError(offset, err, is_settled=True) from err
 
@@ -232,7 +232,7 @@ async def _take_statement(
         if not _ALONE.match(_bare(text)):
             await connection.execute("BEGIN")
             note(await _in_transaction(connection, begun))
-            await connection.execute(text.encode(), prepare=False)
+            await connection.execute(text.encode())
             await connection.execute("COMMIT")
             return
     except Error as err:
@@ -246,7 +246,7 @@ async def _take_statement(
             changed = await connection.execute(_CHANGE_TIMEOUT, {"of": LOCK_TIMEOUT, "to": longest})
             is_longer = changed.rowcount > 0
         try:
-            await connection.execute(text.encode(), prepare=False)
+            await connection.execute(text.encode())
         finally:
             if is_longer:
                 with suppress(Error):
@@ -264,7 +264,7 @@ async def _take_transaction(
             if place and not is_noted and not _SETS.match(_bare(text)):
                 note(begun if step.commits_by_itself else await _in_transaction(connection, begun))
                 is_noted = True
-            await connection.execute(text.encode(), prepare=False)
+            await connection.execute(text.encode())
         except Error as err:
             raise StepError(offset, err, is_settled=not step.commits_by_itself) from err
     if connection.info.transaction_status is not TransactionStatus.IDLE:

@@ -143,7 +143,6 @@ class _Player:
             await self.begun.wait()
             await _sleep_until(self._due(steps[0]) - _EARLY)
         async with connect(self.conninfo, application=_application(), as_user=True) as connection:
-            connection.prepare_threshold = None
             self.waits.pids[steps[0].transaction.session] = connection.info.backend_pid
             if self.is_early(steps):
                 self._connected()
