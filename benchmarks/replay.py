@@ -3,9 +3,11 @@
 Sessions of pgbench send TPC-B transactions at a rate to a server that logs all statements; the same tables are made
 anew, and the log is replayed. Both logs tell in whole milliseconds when the server took each statement: what is
 compared is the time between each statement and the one before, in its session and of all sessions together. The floor
-is pgbench's own second run at the same times, from the same seed: so far apart are two logs of one load.
+is pgbench's own second run at the same times, from the same seed: so far apart are two logs of one load. Processors
+that sleep between statements, those of a virtual machine above all, wake up late and differently each time; as root
+they are kept awake meanwhile, in the kernel's way for measurements of latency (``/dev/cpu_dma_latency``).
 
-    PYTHONPATH=tests python benchmarks/replay.py [--seconds 60] [--clients 8] [--rate 40]
+    PYTHONPATH=tests python benchmarks/replay.py [--seconds 60] [--clients 8] [--rate 40] [--scale 1] [--rounds 1]
 """
 
 import argparse
@@ -15,11 +17,13 @@ import os
 import re
 import shutil
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pgtrial.postgres.connect import execute
@@ -38,6 +42,23 @@ def statements(log: Path) -> dict[str, list[tuple[float, str]]]:
     return {
         each.name: [(one.due, one.text) for one in each.statements if not _OWN.match(one.text)] for each in sessions
     }
+
+
+@contextmanager
+def processors_awake() -> Iterator[None]:
+    """Whether they were is printed: only root may ask for it, and not every kernel has it."""
+    try:
+        file = os.open("/dev/cpu_dma_latency", os.O_WRONLY | os.O_CLOEXEC)
+    except OSError as err:
+        print(f"processors may sleep ({err.strerror})")
+        yield
+        return
+    try:
+        os.write(file, struct.pack("i", 0))
+        print("processors are kept awake")
+        yield
+    finally:
+        os.close(file)  # which takes it back
 
 
 def gaps(times: Iterable[float]) -> list[float]:
@@ -72,7 +93,7 @@ async def measure(cluster: ThrowawayCluster, options: argparse.Namespace, place:
 
     async def logged(name: str, *words: str) -> Path:
         """The log of one program, on new tables."""
-        run(pgbench, "--initialize", "--quiet", "--scale=1")
+        run(pgbench, "--initialize", "--quiet", f"--scale={options.scale}")
         current = cluster.log.with_suffix(".csv")
         begun = current.stat().st_size
         print(await asyncio.to_thread(run, *words))
@@ -88,9 +109,10 @@ async def measure(cluster: ThrowawayCluster, options: argparse.Namespace, place:
     await execute(cluster.conninfo(), "SELECT pg_reload_conf()")
     original = statements(log := await logged("original.csv", pgbench, *load))
     print(f"{len(original)} sessions, {sum(map(len, original.values()))} statements")
-    show("the original again", original, statements(await logged("again.csv", pgbench, *load)))
     words = (sys.executable, "-m", "pgtrial", "replay", str(log), "--database", DATABASE)
-    show("its replay", original, statements(await logged("replayed.csv", *words)))
+    for _ in range(options.rounds):
+        show("the original again", original, statements(await logged("again.csv", pgbench, *load)))
+        show("its replay", original, statements(await logged("replayed.csv", *words)))
 
 
 def show(
@@ -118,7 +140,11 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=8, help="its sessions (8)")
     parser.add_argument("--rate", type=float, default=40, help="transactions a second of all (40)")
     parser.add_argument("--postgres", default=None, help="major version or directory of programs (the first found)")
-    asyncio.run(with_cluster(parser.parse_args()))
+    parser.add_argument("--scale", type=int, default=1, help="of its tables: branches, which sessions wait for (1)")
+    parser.add_argument("--rounds", type=int, default=1, help="of pgbench again and the replay (1)")
+    options = parser.parse_args()
+    with processors_awake():
+        asyncio.run(with_cluster(options))
 
 
 if __name__ == "__main__":
