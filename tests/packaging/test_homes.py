@@ -48,7 +48,9 @@ HOMES = {
     "sqlglot": (
         "experiment_file/arm_statements.py",
         "workloads/pauses.py",
+        "workloads/production/columns.py",
         "workloads/production/parameters.py",
+        "workloads/production/rows.py",
         "workloads/sql_tree.py",
         "workloads/table_uses.py",
     ),

@@ -20,11 +20,12 @@ from pgtrial.postgres.production_effects import Effects
 from pgtrial.units import format_duration
 from pgtrial.workloads.production.draws import DRAWS, told_exponent
 from pgtrial.workloads.production.keys import is_fresh
-from pgtrial.workloads.production.parameters import Role, key_of, read_shape
+from pgtrial.workloads.production.parameters import read_shape
 from pgtrial.workloads.production.record import told_text
 from pgtrial.workloads.production.scripts import derive_scripts, write_files
 from pgtrial.workloads.production.texts import Refusal, Text, examine
 from pgtrial.workloads.production.transactions import tell
+from pgtrial.workloads.production.uses import Role, key_of
 from support import wait_until
 from support.loading import empty_database
 

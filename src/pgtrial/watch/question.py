@@ -27,8 +27,8 @@ from pgtrial.watch.folder import Mark
 from pgtrial.watch.series import TIME_NAME
 from pgtrial.watch.words import Pointer, Suspicion
 from pgtrial.workloads.production.draws import name_of, quote
-from pgtrial.workloads.production.parameters import Role
 from pgtrial.workloads.production.scripts import DerivedScripts, Script
+from pgtrial.workloads.production.uses import Role
 
 DRAW = "rows"  # of the drawn loads the one whose values are asked for as often as rows have them
 WITHOUT = "without"  # directory of scripts that leave out a statement

@@ -11,7 +11,7 @@ from pgtrial.knobs.sql import Sql
 from pgtrial.model.arm import Arm
 from pgtrial.postgres.existing.table_rights import TableUse
 from pgtrial.workloads.scenarios import read_arm_scripts, scenarios_of
-from pgtrial.workloads.sql_tree import MARK, parse_statement
+from pgtrial.workloads.sql_tree import MARK, name_of, parse_statement
 from pgtrial.workloads.statements import planned_statements, read_statements
 
 _COPY = re.compile(r"COPY\b", re.IGNORECASE)
@@ -57,7 +57,7 @@ def possible_uses(text: str) -> frozenset[TableUse]:
 
 
 def _uses(tree: exp.Expr) -> Iterator[TableUse]:
-    local = {_name(each.args["alias"].this) for each in tree.find_all(exp.CTE)}
+    local = {name_of(each.args["alias"].this) for each in tree.find_all(exp.CTE)}
     targets = set()
     for statement in tree.find_all(exp.Insert, exp.Update, exp.Delete, exp.Merge):
         schema = statement.this
@@ -77,7 +77,7 @@ def _changes(statement: exp.Expr, target: exp.Table) -> Iterator[TableUse]:
         return
     if isinstance(statement, exp.Insert):
         listed = statement.this.expressions if isinstance(statement.this, exp.Schema) else ()
-        yield TableUse(*found, "INSERT", tuple(_name(each) for each in listed if isinstance(each, exp.Identifier)))
+        yield TableUse(*found, "INSERT", tuple(name_of(each) for each in listed if isinstance(each, exp.Identifier)))
         conflict = statement.args.get("conflict")
         if conflict is not None and conflict.expressions:
             yield TableUse(*found, "UPDATE")
@@ -97,8 +97,4 @@ def _named(table: exp.Table) -> tuple[str, str] | None:
     if not isinstance(table.this, exp.Identifier) or table.args.get("catalog") is not None:
         return None
     schema = table.args.get("db")
-    return ("" if schema is None else _name(schema)), _name(table.this)
-
-
-def _name(identifier: exp.Expr) -> str:
-    return identifier.name if identifier.args.get("quoted") else identifier.name.lower()
+    return ("" if schema is None else name_of(schema)), name_of(table.this)

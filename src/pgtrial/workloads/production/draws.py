@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from pgtrial.postgres.production import Column, Load, Statement, Table, TableName
 from pgtrial.workloads.production.keys import is_fresh
-from pgtrial.workloads.production.parameters import Role, Shape, Use
+from pgtrial.workloads.production.uses import Role, Shape, Use
 
 SCHEMA = "pgtrial_workload"
 COUNT = 20_000  # rows of parameters for each script

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pgtrial.postgres.production import Column, Load, Table, TableName
-from pgtrial.workloads.production.parameters import Role, Shape, Use
+from pgtrial.workloads.production.uses import Role, Shape, Use
 
 _SIZE = re.compile(r"\((\d+)(?:,(-?\d+))?\)")
 _LENGTH_OF_NEW = 10  # characters of a new text: "new", and the number of one of ten million

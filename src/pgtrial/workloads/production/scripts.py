@@ -35,9 +35,10 @@ from pgtrial.workloads.production.keys import (
     room_of,
     settle_conflicts,
 )
-from pgtrial.workloads.production.parameters import Role, Shape, Use, key_of, read_shape
+from pgtrial.workloads.production.parameters import read_shape
 from pgtrial.workloads.production.texts import LEVELS, Refusal, Text, control_of, examine, level_of, triggers_of
 from pgtrial.workloads.production.transactions import Told, tell
+from pgtrial.workloads.production.uses import Role, Shape, Use, key_of
 
 MOST = 120  # scripts; pgbench takes 128
 _KEY_SEED = 7  # of the order of statements in the draw that shuffles it
