@@ -17,7 +17,7 @@ import dask
 import pytest
 
 from pgtrial.errors import ConnectError, PgTrialError, PreflightError
-from pgtrial.fleet import joined
+from pgtrial.fleet import joined, scheduler
 from pgtrial.fleet.cluster import LostError
 from pgtrial.fleet.hosts_file import Fleet, FleetHost, Offer
 from pgtrial.fleet.joined import Joined, OfferedHosts, There, ask_for_hosts
@@ -127,7 +127,7 @@ def test_who_is_not_trusted_by_the_scheduler_is_told_so(configured, cluster, tmp
 
 def test_another_version_of_dask_is_refused(configured, cluster, monkeypatch):
     configured(cluster.environment)
-    monkeypatch.setattr(joined, "metadata", SimpleNamespace(version=lambda _name: "1999.1"))
+    monkeypatch.setattr(scheduler, "metadata", SimpleNamespace(version=lambda _name: "1999.1"))
 
     assert "and this Python has 1999.1" in refusal(cluster.address).message
 

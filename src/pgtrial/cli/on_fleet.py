@@ -29,7 +29,7 @@ def read_hosts(named: str | None, *, runs: bool = True) -> "HostsList | None":
         return None
     from pgtrial.fleet.extra import require_extra
     from pgtrial.fleet.hosts_file import HostsList, read_fleet
-    from pgtrial.fleet.joined import SCHEME
+    from pgtrial.fleet.scheduler import SCHEME
 
     if runs or "://" in named:
         require_extra()

@@ -14,15 +14,12 @@ import math
 import os
 import re
 import socket
-import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pgtrial import __version__
 from pgtrial.errors import ConnectError, PgTrialError, PreflightError, TargetError
@@ -32,6 +29,7 @@ from pgtrial.fleet.fence import to_its_end
 from pgtrial.fleet.hosts_file import OFFER_EXAMPLE, Fleet, FleetHost, HostsList, Offer, find_offers, fleet_of
 from pgtrial.fleet.machines import HostMachine
 from pgtrial.fleet.node import configure
+from pgtrial.fleet.scheduler import answer_of, connected, lacks_module, without_pgtrial, workers_of
 from pgtrial.fleet.tasks import run_block, say_patience, serve
 from pgtrial.hosts.clock import ClockOffset
 from pgtrial.safe_text import parse_json
@@ -40,11 +38,8 @@ from pgtrial.store.state import State
 from pgtrial.units import format_duration
 
 if TYPE_CHECKING:
-    from distributed import Client, Security
+    from distributed import Client
 
-SCHEME = "tls://"
-_PORT = 8786
-_REACHING = 10.0  # s to shake hands with a scheduler
 _LOOK = 5.0  # s between two looks at who is there
 _ANSWERING = 60.0  # s for an answer that takes no work
 PATIENCE = 120.0  # s for a worker that is gone: 30 until it notices, and 90 for its engine to put everything back
@@ -107,8 +102,8 @@ def ask_for_hosts(address: str, *, tell: Callable[[str], None]) -> OfferedHosts:
     """The hosts that the workers of the cluster at an ``address`` offer. Raises PreflightError and ConnectError."""
 
     async def ask() -> Fleet:
-        async with _connected(address) as client:
-            offers, told = find_offers(await _workers(client))
+        async with connected(address) as client:
+            offers, told = find_offers(await workers_of(client))
             for text in told:
                 tell(text)
             if not offers:
@@ -142,8 +137,8 @@ class Joined:
     async def __aenter__(self) -> "Joined":
         configure(heeds_user=True)
         try:
-            self.client = await self._stack.enter_async_context(_connected(self.hosts.scheduler or ""))
-            self._see(await _workers(self.client))
+            self.client = await self._stack.enter_async_context(connected(self.hosts.scheduler or ""))
+            self._see(await workers_of(self.client))
         except BaseException:
             await self._stack.aclose()
             raise
@@ -261,7 +256,7 @@ class Joined:
             retries=0,
             pure=False,
         )
-        answer: Mapping[str, object] = await self._while_present(offer.address, _text_of(future))
+        answer: Mapping[str, object] = await self._while_present(offer.address, answer_of(future))
         if "failed" not in answer:
             await self._fetch(host, answer.get("files"))
             there.block = None
@@ -294,7 +289,7 @@ class Joined:
             await asyncio.sleep(_LOOK)
             try:
                 async with asyncio.timeout(_ANSWERING):
-                    self._see(await _workers(self.client))
+                    self._see(await workers_of(self.client))
             except (OSError, TimeoutError):
                 self.has_ended = True
             await self._wake()
@@ -342,9 +337,9 @@ class Joined:
         try:
             patience = await self.client.run_on_scheduler(say_patience)
         except Exception as err:
-            if not _lacks_module(err):
+            if not lacks_module(err):
                 raise
-            raise _no_pgtrial("the scheduler", err) from None
+            raise without_pgtrial("the scheduler", err) from None
         if patience is not None and patience < self.longest:
             raise PreflightError(
                 f"the scheduler gives up workers that are silent for {format_duration(patience)}, and the one on "
@@ -367,8 +362,8 @@ class Joined:
         except Exception as err:  # as which comes what a worker cannot even read
             if self.client.scheduler is None:  # its connection was closed meanwhile, and dask does not look
                 raise LostError("the scheduler does not answer") from err
-            if _lacks_module(err):
-                raise _no_pgtrial(f"worker {address}", err) from None
+            if lacks_module(err):
+                raise without_pgtrial(f"worker {address}", err) from None
             raise LostError(f"its worker fails: {type(err).__name__}: {err}") from err
         return str(answers[address])
 
@@ -505,174 +500,6 @@ def _read_files(place: Path) -> dict[str, str]:
     with contextlib.closing(State.open(place, write=True)):
         pass  # so that all of it is in the one file
     return {str(path.relative_to(place)): base64.b64encode(path.read_bytes()).decode("ascii") for path in paths}
-
-
-# -- connect -------------------------------------------------------------------------------------------------
-
-
-@contextlib.asynccontextmanager
-async def _connected(address: str) -> AsyncIterator["Client"]:
-    """A client of the scheduler. Raises PreflightError and ConnectError."""
-    from distributed import Client
-
-    security = _own_security(address)
-    await _shake_hands(address, security)
-    client = None
-    try:
-        try:
-            client = Client(
-                address, security=security, asynchronous=True, set_as_default=False, timeout=_REACHING, name="pgtrial"
-            )
-            await client
-        except (OSError, ValueError) as err:
-            raise ConnectError(
-                f"{address} does not answer as a scheduler of dask.distributed", detail=str(err), hint="See its log."
-            ) from err
-        await _compare_versions(client, address)
-        yield client
-    finally:
-        if client is not None:
-            with contextlib.suppress(Exception):  # of a connection that is gone
-                await asyncio.wait_for(client.close(timeout=1), _REACHING)
-
-
-def _own_security(address: str) -> "Security":
-    """The certificates that dask's own configuration names, for its clients."""
-    from distributed import Security
-
-    try:
-        security = Security(require_encryption=True)
-        config = security.get_tls_config_for_role("client")
-    except (OSError, ValueError) as err:
-        raise PreflightError("dask's configuration of TLS cannot be used", detail=str(err)) from err
-    names = {"ca_file": "ca-file", "cert": "client.cert", "key": "client.key"}
-    missing = [f"distributed.comm.tls.{name}" for key, name in names.items() if not config.get(key)]
-    if missing:
-        raise PreflightError(
-            f"dask's configuration names no certificate for {address}: {', '.join(missing)}",
-            hint="Name them as for any client of that cluster, in ~/.config/dask/*.yaml or by "
-            "DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__CLIENT__CERT and …__CLIENT__KEY.",
-        )
-    for key, name in names.items():
-        text = str(config[key])
-        if "-----BEGIN" not in text and not os.access(text, os.R_OK):
-            raise PreflightError(f'"{text}" (distributed.comm.tls.{name}) cannot be read')
-    return security
-
-
-async def _shake_hands(address: str, security: "Security") -> None:
-    """Find out, before dask tries for long and says little, whether the two sides trust each other."""
-    parts = urlsplit(address)
-    try:
-        context = security.get_connection_args("client")["ssl_context"]
-    except (OSError, ValueError) as err:  # ssl.SSLError is an OSError
-        raise PreflightError("the certificate that dask's configuration names cannot be used", detail=str(err)) from err
-    try:
-        async with asyncio.timeout(_REACHING):
-            reader, writer = await asyncio.open_connection(parts.hostname, parts.port or _PORT, ssl=context)
-            try:
-                await reader.readexactly(1)  # of its greeting: it has taken our certificate
-            finally:
-                writer.close()
-                with contextlib.suppress(OSError):
-                    await writer.wait_closed()
-    except ssl.SSLCertVerificationError as err:
-        raise PreflightError(
-            f"{address} shows a certificate that is not trusted: {err.verify_message}",
-            hint="Name the authority that signed it: distributed.comm.tls.ca-file in dask's configuration.",
-        ) from err
-    except ssl.SSLError as err:
-        if err.reason in (
-            "WRONG_VERSION_NUMBER",
-            "HTTP_REQUEST",
-            "UNEXPECTED_EOF_WHILE_READING",
-            "RECORD_LAYER_FAILURE",
-        ):
-            raise ConnectError(
-                f"{address} does not speak TLS", hint="Start the scheduler with --protocol tls and its certificate."
-            ) from err
-        raise _not_taken(address, err) from err
-    except (asyncio.IncompleteReadError, ConnectionResetError) as err:
-        raise _not_taken(address, err) from err
-    except TimeoutError as err:
-        raise ConnectError(f"{address} cannot be reached: no answer for {_REACHING:g} s") from err
-    except OSError as err:
-        reason = err.strerror or str(err)
-        raise ConnectError(f"{address} cannot be reached: {reason}", hint="Is the scheduler running?") from err
-
-
-def _not_taken(address: str, err: Exception) -> PreflightError:
-    return PreflightError(
-        f"{address} does not take the certificate that dask's configuration names",
-        detail=str(err),
-        hint="It has to be signed by the authority that the scheduler trusts: distributed.comm.tls.client.cert.",
-    )
-
-
-async def _compare_versions(client: "Client", address: str) -> None:
-    own = metadata.version("distributed")
-    versions: dict[str, Any] = await cast("Awaitable[dict[str, Any]]", client.get_versions(check=False))
-    nodes = {f"the scheduler {address}": versions["scheduler"]}
-    nodes |= {f"worker {worker}": found for worker, found in versions["workers"].items()}
-    for name, found in nodes.items():
-        other = ((found or {}).get("packages") or {}).get("distributed")
-        if other != own:
-            raise PreflightError(
-                f"{name} has distributed {other}, and this Python has {own}",
-                hint="Install the same version on both: they understand each other in no other way.",
-            )
-
-
-async def _workers(client: "Client") -> dict[str, dict[str, Any]]:
-    """Those that the scheduler knows, by address. Raises OSError where the connection to it is gone."""
-    scheduler: Any = client.scheduler
-    if scheduler is None:
-        raise ConnectionResetError("the connection to the scheduler is closed")
-    workers: dict[str, dict[str, Any]] = (await scheduler.identity())["workers"]
-    return workers
-
-
-def _text_of(future: Any) -> "asyncio.Future[Any]":
-    """The answer of a block's task, read. Raises LostError, and PreflightError where somebody has no pgtrial."""
-
-    async def read() -> Mapping[str, object]:
-        from distributed.client import FutureCancelledError
-        from distributed.scheduler import KilledWorker
-
-        try:
-            answer = parse_json(await future)
-        except KilledWorker:
-            raise LostError("its worker has ended") from None
-        except (FutureCancelledError, asyncio.CancelledError):
-            raise LostError("the scheduler has forgotten its block") from None
-        except ModuleNotFoundError as err:
-            raise _no_pgtrial("its worker", err) from None
-        except Exception as err:
-            if _is_of_scheduler(err):
-                raise _no_pgtrial("the scheduler", err) from err
-            raise LostError(f"its worker could not run it: {type(err).__name__}: {err}") from err
-        if not isinstance(answer, dict):
-            raise LostError("its worker answers what pgtrial does not understand")
-        return answer
-
-    return asyncio.ensure_future(read())
-
-
-def _lacks_module(err: Exception) -> bool:
-    return isinstance(err, ModuleNotFoundError) or ModuleNotFoundError.__name__ in str(err)
-
-
-def _is_of_scheduler(err: Exception) -> bool:
-    """Whether it is what a scheduler says that does not know the function, and none of the worker's errors."""
-    return isinstance(err, RuntimeError) and "deserialization of the task graph" in str(err)
-
-
-def _no_pgtrial(who: str, err: Exception) -> PreflightError:
-    return PreflightError(
-        f"{who} has no pgtrial {__version__}",
-        detail=str(err),
-        hint="Install pgtrial in the Python that dask runs with there.",
-    )
 
 
 def _unknown(host: str) -> TargetError:
