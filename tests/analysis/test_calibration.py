@@ -17,7 +17,7 @@ from pgtrial.analysis.calibration.promise import (
 )
 from pgtrial.analysis.calibration.summary import block_times, forecast_method, recommend, summarize_calibration
 from pgtrial.design.calibration import CalibrationPlan, plan_calibration
-from pgtrial.design.method_checks import HostFacts
+from pgtrial.design.method_case import HostFacts
 from pgtrial.design.methods import BLOCKS, MethodChoice
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.generate import control_twice

@@ -13,7 +13,7 @@ import pgtrial.engine.host_facts
 from pgtrial.analysis.calibration.promise import Calibration, find_calibration
 from pgtrial.cli.calibrate import render_calibration
 from pgtrial.cli.main import main
-from pgtrial.design.method_checks import HostFacts
+from pgtrial.design.method_case import HostFacts
 from pgtrial.errors import WorkloadError
 from pgtrial.store import layout
 from pgtrial.store.calibrations import CALIBRATION

@@ -10,7 +10,7 @@ from pgtrial.design.calibration import (
     refit,
     slice_text,
 )
-from pgtrial.design.method_checks import HostFacts
+from pgtrial.design.method_case import HostFacts
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.experiment import Experiment
 

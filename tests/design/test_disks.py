@@ -7,7 +7,7 @@ from typing import Any
 from pgtrial.design.data_size import BYTES_PER_SCALE, CLUSTER_BYTES, arm_scales, cluster_size, estimate_data_size
 from pgtrial.design.duration import LOAD_SECONDS_PER_SCALE, estimate_total
 from pgtrial.design.levels import load_levels
-from pgtrial.design.method_checks import METHODS
+from pgtrial.design.method_case import METHODS
 from pgtrial.design.methods import judge_methods
 from pgtrial.design.variants import host_knobs
 from pgtrial.experiment_file.arms import resolve_arms

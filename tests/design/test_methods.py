@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from pgtrial.design.levels import load_levels
-from pgtrial.design.method_checks import METHODS, HostFacts
+from pgtrial.design.method_case import METHODS, HostFacts
 from pgtrial.design.methods import (
     BLOCKS,
     Judgement,

@@ -7,7 +7,7 @@ import tomli_w
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pgtrial.design.method_checks import HostFacts
+from pgtrial.design.method_case import HostFacts
 from pgtrial.design.plan import make_plan
 from pgtrial.errors import SpecError
 from pgtrial.experiment_file.arms import resolve_arms

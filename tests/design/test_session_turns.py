@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pgtrial.design.levels import load_levels
-from pgtrial.design.method_checks import HostFacts
+from pgtrial.design.method_case import HostFacts
 from pgtrial.design.methods import Judgement, judge_methods
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment

@@ -7,7 +7,7 @@ import pytest
 from pgtrial.analysis.analyze import analyze
 from pgtrial.analysis.calibration.summary import block_times, summarize_calibration
 from pgtrial.design.calibration import CalibrationPlan, Part, plan_calibration
-from pgtrial.design.method_checks import HostFacts
+from pgtrial.design.method_case import HostFacts
 from pgtrial.engine.calibration import create_calibration_folder, discard_if_empty, run_calibration
 from pgtrial.engine.events import Event, RunStarted, ignore
 from pgtrial.engine.experiment import Permission

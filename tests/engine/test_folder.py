@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.analysis.evidence import read_evidence
-from pgtrial.design.method_checks import HostFacts
+from pgtrial.design.method_case import HostFacts
 from pgtrial.design.methods import MethodChoice
 from pgtrial.design.plan import make_plan
 from pgtrial.engine import folder as module

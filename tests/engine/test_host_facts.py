@@ -3,7 +3,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pgtrial.design.method_checks import HostFacts
+from pgtrial.design.method_case import HostFacts
 from pgtrial.engine.host_facts import parse_cpus, read_facts
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations

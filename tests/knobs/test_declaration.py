@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from pgtrial import knobs
 from pgtrial.analysis.causes import limits, proofs
-from pgtrial.design.method_checks import Method
+from pgtrial.design.method_case import Method
 from pgtrial.design.variants import host_knobs, made_with
 from pgtrial.engine.experiment import host_changes
 from pgtrial.engine.target.base import IN_DATABASE

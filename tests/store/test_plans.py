@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.design.method_checks import HostFacts
+from pgtrial.design.method_case import HostFacts
 from pgtrial.design.methods import MethodChoice
 from pgtrial.design.plan import make_plan
 from pgtrial.errors import StoreError

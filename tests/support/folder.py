@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pgtrial.analysis.evidence import measured, read_evidence
 from pgtrial.design.levels import load_levels
-from pgtrial.design.method_checks import Method
+from pgtrial.design.method_case import Method
 from pgtrial.design.methods import MethodChoice
 from pgtrial.design.plan import Plan, plan_schedule
 from pgtrial.design.slices import WASHOUT, duet_guard

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pgtrial.design.duration import BLOCKS_WANTED, estimate_total, fitting_blocks
 from pgtrial.design.effect_timing import find_differences
-from pgtrial.design.method_checks import HostFacts
+from pgtrial.design.method_case import HostFacts
 from pgtrial.design.methods import SOAK, MethodChoice, choose_method
 from pgtrial.design.slices import builds_up
 from pgtrial.errors import SpecError

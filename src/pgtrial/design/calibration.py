@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pgtrial.design.duration import MOST_BLOCKS, estimate_total, warmup_cap
 from pgtrial.design.levels import load_levels
-from pgtrial.design.method_checks import HostFacts, Method
+from pgtrial.design.method_case import HostFacts, Method
 from pgtrial.design.methods import BLOCKS, Judgement, MethodChoice, judge_methods
 from pgtrial.design.slices import WASHOUT, duet_guard, duet_slice_length
 from pgtrial.errors import SpecError

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgtrial.design.effect_timing import find_differences
-from pgtrial.design.method_checks import METHODS, Case, HostFacts, Method, Objection, Weight, find_objections
+from pgtrial.design.method_case import METHODS, Case, HostFacts, Method, Objection, Weight
+from pgtrial.design.method_checks import find_objections
 from pgtrial.design.slices import (
     LENGTH_SPREAD,
     WASHOUT,

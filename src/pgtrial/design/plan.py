@@ -10,7 +10,7 @@ from pgtrial.design.budget import settle_design
 from pgtrial.design.data_size import estimate_data_size
 from pgtrial.design.duration import TotalEstimate, blocks_of, estimate_total
 from pgtrial.design.levels import load_levels
-from pgtrial.design.method_checks import HostFacts
+from pgtrial.design.method_case import HostFacts
 from pgtrial.design.methods import Judgement, MethodChoice, judge_methods, plan_steps, turn_seed
 from pgtrial.design.slices import Step, shuffled
 from pgtrial.experiment_file.arms import resolve_arms

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pgtrial.design.calibration import CalibrationPlan, Part, refit
-from pgtrial.design.method_checks import HostFacts
+from pgtrial.design.method_case import HostFacts
 from pgtrial.design.plan import make_plan
 from pgtrial.engine.events import Event, Observer, RunStarted
 from pgtrial.engine.experiment import Permission, run_experiment

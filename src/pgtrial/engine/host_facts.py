@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from pgtrial.design.method_checks import HostFacts
+from pgtrial.design.method_case import HostFacts
 from pgtrial.experiment_file.arms import resolve_arms
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.hosts.base import LOCAL, Host

@@ -17,7 +17,7 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 
 from pgtrial.design.budget import with_duration
-from pgtrial.design.method_checks import METHODS
+from pgtrial.design.method_case import METHODS
 from pgtrial.design.methods import BLOCKS, Judgement, MethodChoice
 from pgtrial.design.plan import Plan, due_slots
 from pgtrial.design.registration import attempts_digest, register
