@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from calibration.trials import TPS, conclude_about, plan_trial
+from pgtrial.analysis.effects.comparison import compare_metric
 from pgtrial.analysis.effects.contrasts import find_borne
-from pgtrial.analysis.effects.estimate import compare_metric, estimate_effect, estimate_primary
+from pgtrial.analysis.effects.estimate import estimate_effect, estimate_primary
 from pgtrial.analysis.effects.lost import hides_times
 from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.evidence import Evidence

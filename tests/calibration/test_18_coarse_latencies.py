@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from calibration.trials import Row, conclude_about, misses, most, percent, plan_trial, record
-from pgtrial.analysis.effects.estimate import compare_metric
+from pgtrial.analysis.effects.comparison import compare_metric
 from pgtrial.analysis.observations import index_values, observe_runs, observe_steps
 from pgtrial.analysis.reduction import Histogram, Reduction, Totals
 from pgtrial.findings.record import ALL

@@ -16,7 +16,7 @@ from scipy.signal import lfilter
 from calibration.test_01_carry_over import run_blocks, take_turns
 from calibration.test_daily_load import Turns, plan_switches
 from calibration.trials import Array, Row, conclude_about, misses, most, percent, plan_trial, rate, record
-from pgtrial.analysis.effects.estimate import compare_metric
+from pgtrial.analysis.effects.comparison import compare_metric
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values, index_values, observe_turns
 from pgtrial.analysis.reduction import Reduction

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from calibration.trials import Row, conclude_about, most, plan_trial, rate, record
-from pgtrial.analysis.effects.estimate import compare_metric
+from pgtrial.analysis.effects.comparison import compare_metric
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import index_values
 from pgtrial.analysis.sampled import observe_samples

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from calibration.trials import ROWS, Array, evidence_of, make_run, misses, most, percent
-from pgtrial.analysis.effects.estimate import compare_metric
+from pgtrial.analysis.effects.comparison import compare_metric
 from pgtrial.analysis.effects.verdict import judge_claim
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values

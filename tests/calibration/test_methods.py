@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from calibration.trials import ALL, TPS, compare, conclude, misses, most, observe, plan_trial
-from pgtrial.analysis.effects.estimate import compare_metric
+from pgtrial.analysis.effects.comparison import compare_metric
 from pgtrial.model.verdict import Verdict
 
 EXPERIMENTS = 1000

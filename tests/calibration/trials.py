@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from pgtrial.analysis.effects.claim import claims_of
-from pgtrial.analysis.effects.estimate import compare_metric
+from pgtrial.analysis.effects.comparison import compare_metric
 from pgtrial.analysis.effects.verdict import judge_claim
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.effects.claim import claims_of
+from pgtrial.analysis.effects.comparison import compare_when_due, read_reach, value_of
 from pgtrial.analysis.effects.contrasts import Borne, bear_arms, find_borne
-from pgtrial.analysis.effects.estimate import compare_when_due, read_reach, value_of
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import STEP, Values
 from pgtrial.findings.message import Message, message

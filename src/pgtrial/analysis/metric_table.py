@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgtrial.analysis.causes.sessions import estimate_mean, find_series
-from pgtrial.analysis.effects.estimate import compare_metric
+from pgtrial.analysis.effects.comparison import compare_metric
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values, reported_scenarios
 from pgtrial.analysis.sampled import named

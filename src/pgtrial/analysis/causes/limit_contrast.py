@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pgtrial.analysis.causes.limit_rules import RULES, Scene
 from pgtrial.analysis.causes.together import estimate_difference
-from pgtrial.analysis.effects.estimate import blocks_of
+from pgtrial.analysis.effects.comparison import blocks_of
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.findings.causes import Limit, Resource
 from pgtrial.model.run import RunRow

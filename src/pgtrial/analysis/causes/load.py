@@ -7,8 +7,9 @@ from typing import Literal
 
 from pgtrial.analysis.causes.sessions import THROUGHPUT, group_cells, pooled_mean, rank_objects
 from pgtrial.analysis.causes.together import estimate_difference
+from pgtrial.analysis.effects.comparison import blocks_of
 from pgtrial.analysis.effects.contrasts import find_borne
-from pgtrial.analysis.effects.estimate import Estimated, blocks_of, find_effect
+from pgtrial.analysis.effects.estimate import Estimated, find_effect
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.timelines.timeline import Timeline

@@ -17,8 +17,8 @@ from pgtrial.analysis.causes.recommend import (
     recommend,
 )
 from pgtrial.analysis.causes.sessions import WaitEvent, split_sessions, tier
+from pgtrial.analysis.effects.comparison import compare_metric
 from pgtrial.analysis.effects.contrasts import find_borne
-from pgtrial.analysis.effects.estimate import compare_metric
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
@@ -184,7 +184,7 @@ def _rank(
 
 # Arms against the criteria that the file declares before the run: who is best in what, how surely, at which price.
 #
-# Ratios to the control and their intervals are those of all effects (effects/estimate.py). Which arm leads, and how
+# Ratios to the control and their intervals are those of all effects (effects/comparison.py). Which arm leads, and how
 # often it would, stats/pareto_front.py says; whether that is sure, the intervals of its leads.
 
 

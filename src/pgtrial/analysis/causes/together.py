@@ -13,8 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from pgtrial.analysis.effects.attempts import find_excess
-from pgtrial.analysis.effects.contrasts import Borne, bear_arms, weigh
-from pgtrial.analysis.effects.estimate import (
+from pgtrial.analysis.effects.comparison import (
     bear_failures_of,
     bear_turns,
     blocks_of,
@@ -22,6 +21,7 @@ from pgtrial.analysis.effects.estimate import (
     places,
     read_pairs,
 )
+from pgtrial.analysis.effects.contrasts import Borne, bear_arms, weigh
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.findings.record import ALL, Estimate

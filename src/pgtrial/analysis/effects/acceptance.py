@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.effects.attempts import count_failed, count_interrupted
+from pgtrial.analysis.effects.comparison import compare_when_due, read_reach, value_of
 from pgtrial.analysis.effects.contrasts import read_own_carry_over
-from pgtrial.analysis.effects.estimate import compare_when_due, read_reach, value_of
 from pgtrial.analysis.effects.lost import Key, hides_times, lost_share
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import LOST, STEP, Values

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.analysis.effects.estimate import Estimated, places
+from pgtrial.analysis.effects.comparison import places
+from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence, measured
 from pgtrial.analysis.reduction import Reduction
 from pgtrial.findings.findings import Adjustment

@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.effects.attempts import find_excess
-from pgtrial.analysis.effects.estimate import (
+from pgtrial.analysis.effects.comparison import (
     bear_failures_of,
     bear_lost,
     bear_turns,
     blocks_of,
     compare_when_due,
     followed,
-    loses_more,
     places,
     read_pairs,
 )
+from pgtrial.analysis.effects.estimate import loses_more
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.findings.caveat import is_untold

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from pgtrial.analysis.effects.attempts import find_excess
-from pgtrial.analysis.effects.estimate import Estimated, bear_failures
+from pgtrial.analysis.effects.comparison import bear_failures
+from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.findings.findings import ArmFailures, Failures
 from pgtrial.stats.base import Comparison

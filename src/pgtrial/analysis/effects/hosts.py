@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from pgtrial.analysis.effects.claim import Claim, claims_of
-from pgtrial.analysis.effects.estimate import Estimated, blocks_of, is_partly_known, places
+from pgtrial.analysis.effects.comparison import blocks_of, is_partly_known, places
+from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.findings.message import Message, message
 from pgtrial.findings.questions import HostFinding, Hosts

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgtrial.analysis.effects.claim import Claim, claims_of
-from pgtrial.analysis.effects.estimate import Estimated, compare_metric, estimate_claimed
+from pgtrial.analysis.effects.comparison import compare_metric
+from pgtrial.analysis.effects.estimate import Estimated, estimate_claimed
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.findings.record import ALL

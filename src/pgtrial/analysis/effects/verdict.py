@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pgtrial.analysis.effects.claim import Claim, claims_of
-from pgtrial.analysis.effects.estimate import AT_FLOOR, Estimated, blocks_per_observation, is_partly_known
+from pgtrial.analysis.effects.comparison import AT_FLOOR, blocks_per_observation, is_partly_known
+from pgtrial.analysis.effects.estimate import Estimated
 from pgtrial.analysis.effects.failures import Bounded, bound_primary
 from pgtrial.analysis.effects.parts import ClaimMetric, judge_together
 from pgtrial.analysis.evidence import Evidence

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.counters import LATENESS, is_soon_enough
-from pgtrial.analysis.effects.estimate import read_late
+from pgtrial.analysis.effects.comparison import read_late
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.reduction import Histogram, SessionGroup
 from pgtrial.analysis.slices import slices_of, windows
