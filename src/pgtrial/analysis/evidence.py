@@ -144,6 +144,11 @@ class Evidence:
         return self.method.method == "duet"
 
     @property
+    def takes_turns(self) -> bool:
+        """Whether one arm's slices lie between another's."""
+        return not self.is_duet and any(run.slices for run in self.valid)
+
+    @property
     def stands_still(self) -> bool:
         """Whether a server is stopped while another arm has its turn; the times that it takes go on by the clock."""
         return self.method.method == "interleaved" and self.experiment.target.kind != "server"

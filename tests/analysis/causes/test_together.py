@@ -1,5 +1,6 @@
 """What may be said of differences between arms: from how many blocks on, and of how many load levels together."""
 
+import math
 import random
 from dataclasses import replace
 from typing import Any, cast
@@ -10,11 +11,13 @@ import pytest
 from calibration.trials import make_run, plan_trial
 from pgtrial.analysis.causes import limit_contrast
 from pgtrial.analysis.causes.limit_contrast import tell_apart
-from pgtrial.analysis.causes.together import estimate_difference
+from pgtrial.analysis.causes.together import estimate_difference, find_hidden
 from pgtrial.findings.causes import Limit, Resource, Suspect
 from pgtrial.findings.message import message
+from pgtrial.findings.record import ALL
+from pgtrial.model.metrics import FAILURES, LATENCY_MEAN
 from pgtrial.model.rules import RULES
-from pgtrial.model.run import RunState
+from pgtrial.model.run import RunState, Slice
 
 BEYOND = (1.0, 1.1, 0.9, 1.05, 0.95, 1.0)  # differences of the blocks that nobody takes for chance
 
@@ -90,6 +93,22 @@ def test_what_slices_hide_is_in_the_interval() -> None:
     assert (plain.side(), hiding.side()) == (1, 0)
 
 
+@pytest.mark.parametrize(("lost", "is_bounded"), [(0.0, True), (0.05, False)])
+def test_nothing_bounds_the_time_of_an_arm_that_lost_its_slowest_transactions(lost: float, is_bounded: bool) -> None:
+    evidence = plan_trial(random.Random(1), blocks=6)
+    values: dict[tuple[int, str, str | None, int | str], float] = {}
+    for run in evidence.valid:
+        is_arm = run.slot.arm == "b"
+        values[run.id, LATENCY_MEAN.name, None, ALL] = (0.95 if is_arm else 1.0) * BEYOND[run.slot.block - 1]
+        values[run.id, FAILURES.name, None, ALL] = lost * is_arm
+    hidden = find_hidden(evidence, values, "b", LATENCY_MEAN.name)
+    told = estimate_difference(evidence, dict(enumerate(BEYOND, start=1)), arm="b", members=1, hidden=hidden)
+
+    assert all(map(math.isfinite, hidden)) is is_bounded
+    assert told.value == pytest.approx(1.0)
+    assert told.side() == is_bounded
+
+
 def limit(arm: str, level: int, resource: Resource) -> Limit:
     suspects = tuple(Suspect(resource=each, strength=1.0, detail="", evidence=()) for each in REACHES)
     return Limit(
@@ -100,12 +119,20 @@ def limit(arm: str, level: int, resource: Resource) -> Limit:
 REACHES = (Resource.CPU, Resource.WAL_FLUSH)
 
 
-@pytest.mark.parametrize(("levels", "is_apart"), [(1, True), (12, False)])
+@pytest.mark.parametrize(
+    ("levels", "takes_turns", "is_apart"), [(1, False, True), (12, False, False), (1, True, False)]
+)
 def test_that_limits_differ_is_said_of_all_load_levels_together(
-    monkeypatch: pytest.MonkeyPatch, levels: int, is_apart: bool
+    monkeypatch: pytest.MonkeyPatch, levels: int, takes_turns: bool, is_apart: bool
 ) -> None:
-    """The difference is the same at each level, and clear of zero for one of them alone."""
+    """The difference is the same at each level, and clear of zero for one of them alone. In turns it may be what the
+    other arm has left.
+    """
     evidence = plan_trial(random.Random(1), blocks=6)
+    if takes_turns:
+        slices = (Slice(level=0, number=0, started=0.0, counted=1.0, ended=2.0),)
+        valid = tuple(replace(run, slices=slices) for run in evidence.valid)
+        evidence = replace(evidence, runs=valid, valid=valid)
     noise = dict(zip(range(1, 7), (0.0, 0.3, -0.3, 0.2, -0.2, 0.1), strict=True))
     reaches = {
         run.id: (noise[run.slot.block] + 0.36) * (run.slot.arm == "b") for run in evidence.valid

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pgtrial.analysis.causes.sessions import WaitEvent, estimate_mean, split_sessions, tier
-from pgtrial.analysis.causes.together import estimate_difference, find_turned
+from pgtrial.analysis.causes.together import estimate_difference, find_hidden
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values, reported_scenarios
 from pgtrial.analysis.reduction import Reduction
@@ -234,8 +234,8 @@ def _compare(
     alpha = (1 - evidence.confidence) / evidence.comparisons
     clumps = {kind: _clump([window for side in sides for window in side.polled], kind) for kind in kinds}
     members = count_members([sum(_count(side, kind) for side in sides) / clumps[kind] for kind in kinds], alpha=alpha)
-    # What slices hide of the whole may be in any part.
-    hidden = find_turned(evidence, measured.values, arm, LATENCY_MEAN.name)
+    # What runs hide of the whole may be in any part.
+    hidden = find_hidden(evidence, measured.values, arm, LATENCY_MEAN.name)
     in_seconds = (hidden[0] * sides[0].latency, hidden[1] * sides[0].latency)
 
     def estimate(values: Sequence[float], *, members: int, hidden: tuple[float, float]) -> Estimate:

@@ -21,7 +21,8 @@ def tell_apart(evidence: Evidence, limits: Sequence[Limit], scene_of: SceneOf) -
 
     A limit is another one than the control's if what is named for the arm is more strongly suspected in it than in the
     control, or what is named for the control less: if one of the two differences excludes zero, among those of all
-    suspects of both at all load levels.
+    suspects of both at all load levels. Where arms take turns none is: what one leaves behind is done in the turns of
+    the other, where samples find it.
     """
     control = evidence.control
     levels = len({limit.load_level for limit in limits})
@@ -38,7 +39,7 @@ def tell_apart(evidence: Evidence, limits: Sequence[Limit], scene_of: SceneOf) -
 
 
 def _is_apart(evidence: Evidence, limit: Limit, other: Limit, scene_of: SceneOf, *, levels: int) -> bool:
-    if limit.resource is other.resource:
+    if limit.resource is other.resource or (evidence.takes_turns and evidence.rules.bears_alike):
         return False
     members = levels * len({suspect.resource for suspect in (*limit.suspects, *other.suspects)})
     expected = [(limit.resource, 1), (other.resource, -1)]

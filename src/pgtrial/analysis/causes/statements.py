@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.causes.pareto import count_statements
-from pgtrial.analysis.causes.together import estimate_difference, find_turned
+from pgtrial.analysis.causes.together import estimate_difference, find_hidden
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.analysis.reduction import Reduction, sum_by_key
@@ -58,9 +58,9 @@ def compare_statements(evidence: Evidence, reduction: Reduction, values: Values)
     texts = dict.fromkeys(text for pair in by_block.values() for times in pair for text in times)
     if not by_block:
         return {}
-    # What slices hide of a transaction's time may be in any statement.
+    # What runs hide of a transaction's time may be in any statement.
     latency = math.fsum(each for one, _ in by_block.values() for each in one.values()) / len(by_block)
-    down, up = find_turned(evidence, values, evidence.hypothesis_arm, LATENCY_MEAN.name)
+    down, up = find_hidden(evidence, values, evidence.hypothesis_arm, LATENCY_MEAN.name)
     hidden = (down * latency, up * latency)
     return {
         text: estimate_difference(

@@ -15,6 +15,7 @@ import numpy as np
 from pgtrial.analysis.effects.attempts import find_excess
 from pgtrial.analysis.effects.comparison import (
     bear_failures_of,
+    bear_lost,
     bear_turns,
     blocks_of,
     compare_when_due,
@@ -22,6 +23,7 @@ from pgtrial.analysis.effects.comparison import (
     read_pairs,
 )
 from pgtrial.analysis.effects.contrasts import Borne, bear_arms, weigh
+from pgtrial.analysis.effects.estimate import loses_more
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import Values
 from pgtrial.findings.record import ALL, Estimate
@@ -46,11 +48,12 @@ def estimate_difference(
 
     Of logarithms of metrics, ``borne`` says what their effects on each arm bear, and the effect of the place in the
     block is taken out. Else failures and interruptions are bounded by the differences themselves, and ``hidden`` is by
-    how much these may be lower, and higher, for what slices do not show: see ``find_turned``.
+    how much these may be lower, and higher, for what runs do not show: see ``find_hidden``.
     """
     values = np.array([*differences.values()])
     mean, size = math.fsum(values) / values.size, float(np.abs(values).max())
-    if evidence.control is None or size == 0 or np.ptp(values) <= NO_SPREAD * size:
+    is_open = not all(map(math.isfinite, hidden))
+    if evidence.control is None or is_open or size == 0 or np.ptp(values) <= NO_SPREAD * size:
         return Estimate(value=mean)
     # In units of the largest one they are logarithms as those of any ratio.
     logs, blocks = values / size, [*differences]
@@ -91,16 +94,18 @@ def _find_borne(evidence: Evidence, comparison: Comparison, ratios: Mapping[int,
     return Borne(down=down, up=up, decides=excess.decides)
 
 
-def find_turned(evidence: Evidence, values: Values, arm: str, metric: str) -> tuple[float, float]:
+def find_hidden(evidence: Evidence, values: Values, arm: str, metric: str) -> tuple[float, float]:
     """By how much an arm's log ratio to the control may be lower, and higher, for what is left behind or comes late
-    where they take turns.
+    where they take turns, and for what was lost of their transactions; infinite where nothing bounds that.
     """
-    pairs = evidence.pairs(arm)
-    control, treated = read_pairs(evidence, values, arm, (metric, None, ALL))
+    pairs, key = evidence.pairs(arm), (metric, None, ALL)
+    control, treated = read_pairs(evidence, values, arm, key)
     comparison = compare_when_due(
         *(evidence, control, treated),
         comparisons=evidence.comparisons,
         after=places(evidence, pairs),
         blocks=blocks_of(pairs),
     )
-    return bear_turns(evidence, values, comparison, arm, metric).hidden
+    comparison = bear_lost(evidence, values, comparison, arm, key)
+    is_open = loses_more(evidence, values, comparison, arm, key)
+    return (math.inf, math.inf) if is_open else bear_turns(evidence, values, comparison, arm, metric).hidden

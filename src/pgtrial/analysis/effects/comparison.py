@@ -141,8 +141,7 @@ def bear_turns(evidence: Evidence, values: Values, comparison: Comparison, arm: 
     Where slices do not tell that of a metric, nothing bounds it, and the ratio is a description of these turns. By
     rules 14 it was taken for none.
     """
-    takes_turns = not evidence.is_duet and any(run.slices for pair in evidence.pairs(arm) for run in pair)
-    if takes_turns and evidence.rules.bears_alike and told_by(evidence, metric) is None:
+    if evidence.takes_turns and evidence.rules.bears_alike and told_by(evidence, metric) is None:
         caveats = (*comparison.caveats, caveat("untold-by-slices"))
         return without_interval(
             comparison.ratio, comparison.blocks, comparison.confidence, comparison.comparisons, caveats
