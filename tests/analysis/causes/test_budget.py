@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -153,10 +154,15 @@ def test_the_difference_adds_up_and_its_intervals_are_over_pairs_of_a_block(
 
     found = find_difference(differences, "off", 0).difference
     one, other = ([values[pair[side].id, LATENCY, None, 0] for pair in evidence.pairs("off")] for side in (0, 1))
-    # scipy's paired t interval as an independent implementation.
-    interval = stats.ttest_rel(other, one).confidence_interval(0.95)
-    assert found.value == pytest.approx(np.mean(other) - np.mean(one))
-    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    # A regression on the place in the block as an independent implementation.
+    sides = [1.0 if run.slot.position > control.slot.position else -1.0 for control, run in evidence.pairs("off")]
+    table = np.column_stack((np.ones(len(sides)), sides))
+    fit, (residuals,), *_ = np.linalg.lstsq(table, np.subtract(other, one))
+    degrees = len(sides) - 2
+    error = math.sqrt(np.linalg.inv(table.T @ table)[0, 0] * residuals / degrees)
+    half = stats.t.ppf(0.975, degrees) * error
+    assert found.value == pytest.approx(fit[0])
+    assert (found.low, found.high) == pytest.approx((fit[0] - half, fit[0] + half))
 
 
 def test_a_difference_is_the_difference_of_the_budgets(levels: tuple[Evidence, Reduction, Values]) -> None:

@@ -46,9 +46,9 @@ def estimate_difference(
     ``differences``: of the arm less the control, or less the arm ``over``, at least one, by the number of the block in
     which it is known. No interval with fewer blocks than decide a claim, nor where all agree exactly.
 
-    Of logarithms of metrics, ``borne`` says what their effects on each arm bear, and the effect of the place in the
-    block is taken out. Else failures and interruptions are bounded by the differences themselves, and ``hidden`` is by
-    how much these may be lower, and higher, for what runs do not show: see ``find_hidden``.
+    The effect of the place in the block is taken out, by rules 14 of logarithms of metrics alone. Of these ``borne``
+    says what their effects on each arm bear. Else failures and interruptions are bounded by the differences themselves,
+    and ``hidden`` is by how much these may be lower, and higher, for what runs do not show: see ``find_hidden``.
     """
     values = np.array([*differences.values()])
     mean, size = math.fsum(values) / values.size, float(np.abs(values).max())
@@ -63,10 +63,10 @@ def estimate_difference(
     comparison = compare_when_due(
         *(evidence, np.ones(values.size), np.exp(logs)),
         comparisons=evidence.comparisons * members,
-        after=None if borne is None else after,
+        after=None if borne is None and not evidence.rules.bears_alike else after,
         blocks=blocks,
     )
-    if comparison.hosts is not None and comparison.ratio is not None:
+    if comparison.ratio is not None:
         mean = size * math.log(comparison.ratio)
     if borne is None:
         borne = {arm: _find_borne(evidence, comparison, dict(zip(blocks, np.exp(logs), strict=True)), arm=arm)}
