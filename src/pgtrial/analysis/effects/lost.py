@@ -43,12 +43,14 @@ def hides_times(evidence: Evidence, values: Values, arm: str, other: str | None,
     share = lost_share(evidence, values, arm, key)
     others = 0.0 if other is None else lost_share(evidence, values, other, key)
     slower = next((1 - q for each, q in evidence.load.quantiles if each.name == metric), None)
+    if share <= others:
+        return False
     if slower is None:
         own = count_transactions(evidence, values, arm, key)
         beside = (
             Attempts(made=own.made, failed=0) if other is None else count_transactions(evidence, values, other, key)
         )
-        return share > others and fails_more(beside, own, weighs_lone=False)
+        return fails_more(beside, own, weighs_lone=False)
     has_bound = share < slower and mean_of(evidence, values, arm, (metric + LOST, scenario, level)) != math.inf
     return not has_bound and share - others > _ALLOWED * slower
 
