@@ -85,7 +85,7 @@ WAYS = {
     "short_percent": Way(unit="ratio", write=_short_percent),  # "72 %", "6.1 %"
     "short": Way(unit="", write=_short),  # "0.35", "6.1", "120"
     "difference": Way(unit="ratio", write=lambda share: format_percent(share, signed=True)),  # "+12.3 %"
-    "share": Way(unit="ratio", write=format_share),  # what somebody chose: "95 %"
+    "share": Way(unit="ratio", write=format_share),  # what somebody chose, or may be far below 0.1 %: "95 %"
     "change": Way(unit="ratio", write=format_change),  # arm / control: 1.068 is "+6.8 %"
     "times": Way(unit="ratio", write=format_times),  # the same: "2.3 times"
     "duration": Way(unit="s", write=format_duration),

@@ -1,7 +1,7 @@
 """Experiments whose runs died or stood still: what the others say without them is chosen by its result."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,13 +17,16 @@ from pgtrial.analysis.effects.estimate import estimate_primary
 from pgtrial.analysis.effects.failures import bound_primary
 from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.evidence import Evidence
+from pgtrial.analysis.observations import index_values, observation
 from pgtrial.findings.caveat import caveat, caveat_in_words
 from pgtrial.findings.comparison import Contrast
+from pgtrial.findings.record import ALL
 from pgtrial.model.caveat import Severity
 from pgtrial.model.run import RunState
 from pgtrial.model.verdict import Decision, Verdict
 
 COUNT, BLOCKS, GAIN = 8, 6, 0.06
+P99 = "pgbench.latency_p99"
 SEEDS = random.Random(3)
 
 
@@ -66,6 +69,23 @@ def subject_of(evidence: Evidence, values: Any, *, invalid_for: str, key: str) -
     return Subject(key=key, folder=Path(), evidence=evidence, findings=cast(Any, findings))
 
 
+def of_times(*, slower: float, lost: Mapping[str, float], key: str) -> Subject:
+    """One whose claim is on p99, that of b ``slower`` times that of a; each arm lost a share of its transactions."""
+    evidence = plan_trial(SEEDS, blocks=BLOCKS, metric=P99)
+    noise = np.random.default_rng(evidence.seed).normal(0, 0.01, len(evidence.slots))
+    observed = [
+        observation(run, metric, None, ALL, value)
+        for run, off in zip(evidence.valid, noise, strict=True)
+        for metric, value in (
+            (P99, 0.01 * (slower if run.slot.arm == "b" else 1) * float(np.exp(off))),
+            ("pgbench.failures", lost.get(run.slot.arm, 0.0)),
+        )
+    ]
+    found = subject_of(evidence, index_values(tuple(observed)), invalid_for="", key=key)
+    found.findings.__dict__["observations"] = observed
+    return found
+
+
 def group_of(*subjects: Subject, arm: str = "b") -> Group:
     return Group(workload={}, control={}, arm={"arm": arm}, members=tuple((each, "b") for each in subjects))
 
@@ -76,7 +96,7 @@ def claim_of(*subjects: Subject) -> Contrast:
 
 
 def codes(contrast: Contrast) -> set[str]:
-    return {each.code for each in contrast.caveats} & {"left-out-by-result", "unequal-failures"}
+    return {each.code for each in contrast.caveats} & {"left-out-by-result", "unequal-failures", "unequal-losses"}
 
 
 def sound(count: int = COUNT - 1) -> list[Subject]:
@@ -126,6 +146,25 @@ def test_one_whose_arms_failed_unequally_is_no_reason_where_all_together_did_not
     assert found.pooled is not None
     assert (found.pooled.experiments, found.pooled.decision) == (COUNT, Decision.BETTER)
     assert found.pooled.hidden_below == pytest.approx(np.mean([study.hidden_below for study in found.studies]))
+
+
+@pytest.mark.parametrize(
+    ("slower", "lost", "decision", "code"),
+    [
+        (0.8, {"b": 0.02}, Decision.INCONCLUSIVE, {"unequal-losses"}),
+        (1.0, {"a": 0.02}, Decision.INCONCLUSIVE, {"unequal-losses"}),
+        (1.2, {"b": 0.02}, Decision.WORSE, set()),  # what it lost would have taken longer still
+        (0.8, {"a": 0.02, "b": 0.02}, Decision.BETTER, set()),
+        (0.8, {}, Decision.BETTER, set()),
+    ],
+)
+def test_a_time_is_decided_together_as_little_as_alone_where_transactions_were_lost(
+    slower: float, lost: Mapping[str, float], decision: Decision, code: set[str]
+) -> None:
+    found = claim_of(*(of_times(slower=slower, lost=lost, key=f"S{number}") for number in range(COUNT)))
+
+    assert found.pooled is not None
+    assert (found.pooled.decision, codes(found)) == (decision, code)
 
 
 @pytest.mark.parametrize("void", [{"invalid_for": "foreign-data", "died": ["b", "b"]}, {"blocks": 1}])

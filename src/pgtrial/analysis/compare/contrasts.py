@@ -14,6 +14,8 @@ from itertools import combinations
 
 from pgtrial.analysis.compare.subjects import Definition, Subject, define_arm, define_workload
 from pgtrial.analysis.effects.attempts import find_excess
+from pgtrial.analysis.effects.lost import lost_share
+from pgtrial.analysis.observations import index_values
 from pgtrial.findings.caveat import CaveatFinding, caveat_in_words, is_untold
 from pgtrial.findings.comparison import Contrast, Indirect, PooledEffect, StudyEffect
 from pgtrial.findings.findings import Effect
@@ -34,8 +36,8 @@ from pgtrial.stats.sequential import most_lean
 ALL_LEVELS = "all load levels"
 FEW_EXPERIMENTS = 5
 HETEROGENEOUS = 0.1  # p of F; it has little power with few experiments, hence not 0.05
-# Caveats of a contrast with which nothing is decided, not by way of the control either.
-_BY_RESULT, _UNEQUAL = "left-out-by-result", "unequal-failures"
+# Caveats of a contrast with which nothing is decided by way of the control.
+_BY_RESULT, _UNEQUAL, _LOST = "left-out-by-result", "unequal-failures", "unequal-losses"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,7 @@ def describe_contrasts(group: Group) -> Iterator[Contrast]:
         settled = {study.subject.key for study in studies}
         settled |= {subject.key for subject, effect in effects if is_untold(effect.caveats)}
         chosen = (*unequal, *(find_left_out(group, matter.metric, settled) if studies else ()))
+        lost = find_unequal_losses(studies)
         if pooled:
             chosen = (*absent, *chosen)
         yield Contrast(
@@ -127,7 +130,7 @@ def describe_contrasts(group: Group) -> Iterator[Contrast]:
             is_claimed=matter.is_claimed,
             studies=tuple(_describe_study(subject, effect, known[subject.key]) for subject, effect in effects),
             pooled=describe_pooled(pooled, studies, is_chosen=bool(chosen)) if pooled else None,
-            caveats=(*chosen, *(find_caveats(pooled, studies) if pooled else ())),
+            caveats=(*chosen, *lost, *(find_caveats(pooled, studies) if pooled else ())),
         )
 
 
@@ -171,7 +174,7 @@ def find_unequal_failures(group: Group) -> Iterator[CaveatFinding]:
     """Attempts of all experiments together that failed as those of one may not, or runs of one that were interrupted so
     often that nothing is known of it: by the rules of today.
 
-    What failed beside that is in the interval of each effect.
+    What failed beside that is in the interval of each effect; of single transactions ``find_unequal_losses`` tells.
     """
     counted: list[tuple[Attempts, Attempts]] = []
     unknown: list[str] = []
@@ -205,6 +208,20 @@ def find_unequal_failures(group: Group) -> Iterator[CaveatFinding]:
         f"{what}: what died may be worse than all that lived, so nothing is decided.",
         "Find out why the attempts fail.",
     )
+
+
+def find_unequal_losses(studies: Sequence["Study"]) -> Iterator[CaveatFinding]:
+    """Experiments in which the arm, or the control, lost so many more transactions that nothing bounds its time."""
+    for side, sign in (("arm", 1), ("control", -1)):
+        found = [study.subject.key for study in studies if study.lost_more * sign > 0]
+        if found:
+            yield make_caveat(
+                _LOST,
+                Severity.WARNING,
+                f"So many more transactions of the {side} than of the other failed or were skipped that nothing bounds "
+                f"its time, in {', '.join(found)}: nothing is decided but that it is longer.",
+                "Find out why the transactions fail.",
+            )
 
 
 def find_left_out(group: Group, metric: str, settled: Collection[str]) -> Iterator[CaveatFinding]:
@@ -306,6 +323,19 @@ class Study:
             return 0.0
         return most_lean(rule.looks) * self.known.error
 
+    @property
+    def lost_more(self) -> float:
+        """The share of its transactions that the arm lost beyond the control's, negative where that lost more, if its
+        effect is left open and is on a time; else 0.
+        """
+        evidence, effect = self.subject.evidence, self.effect
+        if not effect.fails_more or effect.metric not in evidence.load.times or evidence.control is None:
+            return 0.0
+        values = index_values(tuple(self.subject.findings.observations))
+        key = (effect.metric, effect.scenario, effect.load_level)
+        share, others = (lost_share(evidence, values, arm, key) for arm in (effect.arm, evidence.control.name))
+        return share - others
+
 
 def combine_studies(studies: Sequence[Study]) -> Pooled:
     """Of two studies or more, at the highest of their confidences: what is combined of several attempts at a claim is
@@ -325,7 +355,8 @@ def describe_pooled(pooled: Pooled, studies: Sequence[Study], *, is_chosen: bool
 
     ``is_chosen``: attempts at the claim are not among them, or what their arms did has left some out, or killed
     attempts unequally, so nothing is decided; nor is it while one is unfinished: of experiments that somebody may have
-    ended when it suited no interval is known that holds for their mean.
+    ended when it suited no interval is known that holds for their mean. Where transactions were lost so unequally that
+    nothing bounds a time, its arm may only be the longer one.
     """
     is_finished = all(study.subject.is_finished for study in studies)
     margin = common([study.effect.margin for study in studies])
@@ -382,7 +413,9 @@ def _decide(
     fewest = CURRENT.fewest_blocks
     if len(studies) < fewest and min(study.effect.blocks for study in studies) < fewest:
         return Decision.INCONCLUSIVE
-    return decide(comparison, bounds=CURRENT.log_bounds(margin), better=better)
+    decision = decide(comparison, bounds=CURRENT.log_bounds(margin), better=better)
+    longer = {Decision.WORSE if study.lost_more > 0 else Decision.BETTER for study in studies if study.lost_more}
+    return decision if longer <= {decision} else Decision.INCONCLUSIVE
 
 
 def _as_comparison(pooled: Pooled, interval: Interval, *, hidden: tuple[float, float]) -> Comparison:
@@ -470,7 +503,7 @@ def compare_indirectly(places: Sequence[Place]) -> tuple[Indirect, ...]:
     claimed = [
         (group, one)
         for group, one in places
-        if one.is_claimed and one.is_overall and not {_BY_RESULT, _UNEQUAL} & {each.code for each in one.caveats}
+        if one.is_claimed and one.is_overall and not {_BY_RESULT, _UNEQUAL, _LOST} & {each.code for each in one.caveats}
     ]
     return tuple(
         found

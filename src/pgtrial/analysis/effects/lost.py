@@ -4,10 +4,12 @@ import math
 
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import LOST, Values
+from pgtrial.analysis.slices import windows
+from pgtrial.findings.record import ALL
 from pgtrial.model.metrics import FAILURES, SKIPPED
+from pgtrial.stats.failures import Attempts, fails_more
 
 _ALLOWED = 0.1  # more of the transactions that are slower than a percentile
-_ALLOWED_OF_MEAN = 0.001  # of all transactions
 
 Key = tuple[str, str | None, int | str]  # metric, scenario and load level
 
@@ -33,15 +35,35 @@ def hides_times(evidence: Evidence, values: Values, arm: str, other: str | None,
 
     A percentile has a bound (``observe_lost``) unless as much was lost as is slower; a tenth of that more than the
     other is let pass, by which a p99 of latencies whose logarithms scatter by 0.7 is told 2.5 % too short. A mean has
-    none: of it 0.1 % more is let pass.
+    none, as a thousandth that waits for seconds is as long as all others: no more may be lost than by chance.
     """
     metric, scenario, level = key
     if metric not in evidence.load.times:
         return False
     share = lost_share(evidence, values, arm, key)
-    more = share - (0.0 if other is None else lost_share(evidence, values, other, key))
+    others = 0.0 if other is None else lost_share(evidence, values, other, key)
     slower = next((1 - q for each, q in evidence.load.quantiles if each.name == metric), None)
+    if share <= others:
+        return False
     if slower is None:
-        return more > _ALLOWED_OF_MEAN
+        own = count_transactions(evidence, values, arm, key)
+        beside = (
+            Attempts(made=own.made, failed=0) if other is None else count_transactions(evidence, values, other, key)
+        )
+        return fails_more(beside, own, weighs_lone=False)
     has_bound = share < slower and mean_of(evidence, values, arm, (metric + LOST, scenario, level)) != math.inf
-    return not has_bound and more > _ALLOWED * slower
+    return not has_bound and share - others > _ALLOWED * slower
+
+
+def count_transactions(evidence: Evidence, values: Values, arm: str, key: Key) -> Attempts:
+    """Of an arm's valid runs, by their throughput: all that ended or were skipped, and what was lost of them."""
+    _, scenario, level = key
+    ended = sum(
+        values.get((run.id, evidence.load.throughput.name, scenario, window.level), 0.0) * window.counted
+        for run in evidence.runs_of(arm)
+        for window in windows(run)
+        if level in (ALL, window.level)
+    )
+    share = lost_share(evidence, values, arm, key)
+    lost = round(ended * share / (1 - share)) if share < 1 else 0
+    return Attempts(made=round(ended) + lost, failed=lost)

@@ -1,10 +1,12 @@
 """Checks of the runs: was the load steady, did the machine and the load generator keep up, are samples complete?"""
 
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from pgtrial.analysis.effects.claim import claims_of
+from pgtrial.analysis.effects.claim import Claim, claims_of
+from pgtrial.analysis.effects.estimate import estimate_claimed
 from pgtrial.analysis.effects.lost import hides_times, lost_share, mean_of
 from pgtrial.analysis.evidence import measured
 from pgtrial.analysis.slices import Window, windows
@@ -34,6 +36,7 @@ from pgtrial.model.metrics import (
     SKIPPED,
 )
 from pgtrial.model.run import Phase, RunRow
+from pgtrial.stats.equivalence import claim_bound
 from pgtrial.stats.interval import mean_log_interval
 
 STEAL_SHARE = 0.01
@@ -187,28 +190,45 @@ def _share_of(assessment: Assessment, arm: str, metric: str) -> float:
 
 
 def _hides_latency(assessment: Assessment, arm: str, metric: str) -> bool:
-    """Whether what an arm lost may turn a claim on latency: it lost more than the other, what would have taken longest,
-    and is not seen to take longer anyway. By rules 14 only what was skipped counted.
+    """Whether what an arm lost may turn a claim on latency: it lost more than the other, what would have taken longest.
+    By rules 14 only what was skipped counted, unless the arm was seen to take longer anyway.
     """
     evidence = assessment.evidence
     both = (evidence.control.name if evidence.control else "", evidence.hypothesis_arm)
     claims = [claim for claim in claims_of(evidence) if claim.metric.name in evidence.load.times]
     if arm not in both or not claims:
         return False
-    other = next((each for each in both if each != arm), None)
+    other, is_own = next((each for each in both if each != arm), None), arm == evidence.hypothesis_arm
     if evidence.rules.bears_alike:
-        keys = [(claim.metric.name, claim.scenario, ALL) for claim in claims]
-        hides = any(hides_times(evidence, assessment.values, arm, other, key) for key in keys)
-    else:
-        share, others = (0.0 if each is None else _share_of(assessment, each, SKIPPED.name) for each in (arm, other))
-        hides = metric == SKIPPED.name and share - others > SKIPPED_SHARE
-    if not hides:
+        return any(
+            hides_times(evidence, assessment.values, arm, other, (claim.metric.name, claim.scenario, ALL))
+            and _may_turn(assessment, claim, is_own=is_own)
+            for claim in claims
+        )
+    share, others = (0.0 if each is None else _share_of(assessment, each, SKIPPED.name) for each in (arm, other))
+    if metric != SKIPPED.name or share - others <= SKIPPED_SHARE:
         return False
     effect = None if assessment.primary is None else assessment.primary.effect
     if effect is None or effect.metric not in evidence.load.times or effect.low is None or effect.high is None:
         return True
     least, most = evidence.rules.bounds(effect.margin)
-    return effect.low <= most if arm == evidence.hypothesis_arm else effect.high >= least
+    return effect.low <= most if is_own else effect.high >= least
+
+
+def _may_turn(assessment: Assessment, claim: Claim, *, is_own: bool) -> bool:
+    """Whether what is seen of a claim on a time may turn if the time of its arm (``is_own``), or of the control, is
+    longer than what is seen: not where the ratio is beyond the claim's bound on that side already.
+    """
+    evidence = assessment.evidence
+    estimated = estimate_claimed(evidence, assessment.values, claim)
+    ratio = None if estimated is None else estimated.comparison.ratio
+    if ratio is None:
+        return True
+    expect, better = claim.judged
+    bounds = evidence.rules.log_bounds(claim.margin)
+    asked = claim_bound(expect, bounds=bounds, better=better)
+    bound = asked[0] if asked else bounds[is_own]
+    return math.log(ratio) <= bound if is_own else math.log(ratio) >= bound
 
 
 def check_samples(assessment: Assessment) -> Iterator[CaveatFinding]:

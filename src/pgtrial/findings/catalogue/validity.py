@@ -356,17 +356,17 @@ VALIDITY_CAVEATS = {
     ),
     "failed-transactions": Entry(
         severity=Severity.WARNING,
-        text=N_("{share:percent} of the transactions of {arm} failed; throughput and latencies are of the others."),
+        text=N_("{share:share} of the transactions of {arm} failed; throughput and latencies are of the others."),
         hint=N_("Set max_tries so that transactions are retried after serialization failures and deadlocks."),
         when=(
             "more than 0.1 % of an arm's transactions failed; invalid where a claim is about a latency that nothing "
-            "bounds for what one arm lost more, failed or skipped, and that is not seen to take longer anyway"
+            "bounds for what one arm lost more, failed or skipped, and that a longer one may turn"
         ),
     ),
     "skipped-transactions": Entry(
         severity=Severity.WARNING,
         text=N_(
-            "{share:percent} of the transactions of {arm} were skipped because they were too late to begin: the load "
+            "{share:share} of the transactions of {arm} were skipped because they were too late to begin: the load "
             "that was asked for was not delivered."
         ),
         hint=N_("Latencies are of the transactions that were begun only; compare at a lower rate."),
