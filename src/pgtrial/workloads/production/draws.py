@@ -384,7 +384,13 @@ class Drawer:
         for use in uses:
             end = f"{name}.c{0 if use.role is Role.LOW else 1}"
             how = f"{use.role} {place[1]}.{column}, about {share * table.rows:.3g} rows"
-            drawn[use.number] = Drawn(f"now() - {end}", f"the age of {how}") if use.is_age else Drawn(end, how)
+            if use.is_age:
+                is_days = self.statement.types[use.number - 1] == "integer"
+                drawn[use.number] = Drawn(
+                    f"current_date - {end}::date" if is_days else f"now() - {end}", f"the age of {how}"
+                )
+            else:
+                drawn[use.number] = Drawn(end, how)
         return query, drawn
 
     def _wanted(self, table: Table, column: Column) -> float:

@@ -37,6 +37,7 @@ _BESIDE = (exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Distance)
 _PATTERNS = (exp.RegexpLike, exp.RegexpILike, exp.SimilarTo)
 _TEXTS = frozenset(("text", "character varying", "character"))
 _NOW = (exp.CurrentTimestamp, exp.Localtimestamp, exp.CurrentDate)
+_AGES = ("interval", "integer")  # what the server subtracts from a time, or from a day
 _OF_TYPE = (Role.BESIDE, Role.PATTERN, Role.PART, Role.ELEMENT)  # only where the parameter has the type of the column
 
 
@@ -124,7 +125,7 @@ class _Finder:
         value, parent = outermost(node)
         if isinstance(parent, exp.DPipe):
             return self._joined(value, number) if is_parameter(node) else _other(number)
-        is_time = number <= len(self.types) and self.types[number - 1] == "interval"
+        is_time = number <= len(self.types) and self.types[number - 1] in _AGES
         is_age = is_time and isinstance(parent, exp.Sub) and value.arg_key == "expression" and _is_now(parent.this)
         if is_age and parent is not None:
             value, parent = outermost(parent)
