@@ -170,11 +170,11 @@ async def _check(
                 keep([*truths, truth], fits)
                 failures = truth.failures
                 chosen = _without(failures, chosen)
-                if is_enough([each.block_error() for each, _ in tried]):
+                if is_enough([each.block_error(of_copy=False) for each, _ in tried]):
                     break
                 tell(_FITTING)
                 fits = await fit_dials(server.conninfo(database), folder, record, tried)
-        truth, fits = min(tried, key=lambda each: each[0].block_error())
+        truth, fits = min(tried, key=lambda each: each[0].block_error(of_copy=False))
         _write_nearest(folder, chosen, fits)
         if len(tried) > 1:  # the best of several is better than it will be again
             async with copies.fresh() as database:
