@@ -120,6 +120,11 @@ def load_of(*statements: Statement) -> Load:
         ("SELECT 1 FROM orders JOIN unnest($1::int[]) AS w (id) ON w.id = orders.id", [(Role.ANY, ORDERS, "id")]),
         ("SELECT 1 FROM orders WHERE customer IN (SELECT unnest($1::int[]))", [(Role.ANY, ORDERS, "customer")]),
         ("SELECT unnest($1::int[]) FROM orders", [(Role.OTHER, None, "")]),
+        ("INSERT INTO orders (customer) SELECT * FROM unnest($1::int[])", [(Role.ANY, ORDERS, "customer")]),
+        (  # each row would need a key of its own
+            "INSERT INTO orders (customer, id) SELECT * FROM unnest($1::int[], $2::int[])",
+            [(Role.OTHER, None, "")] * 2,
+        ),
         (
             "INSERT INTO orders (id, customer) SELECT v.a, v.b FROM (VALUES ($1,$2)) v (b, a)",
             [(Role.NEW, ORDERS, "customer"), (Role.NEW, ORDERS, "id")],
@@ -166,6 +171,17 @@ def test_what_is_compared_together_is_drawn_of_one_row(condition, rows):
     setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup
 
     assert setup.count("USING (n)") == rows
+
+
+def test_arrays_of_new_rows_have_as_many_elements_as_a_call_has_rows():
+    asked = statement("INSERT INTO orders (customer) SELECT * FROM unnest($1::int[])", calls=10, rows=70)
+    asked = replace(asked, types=("integer[]",))
+    load = replace(load_of(asked), tables={**TABLES, ORDERS: replace(TABLES[ORDERS], width=60_000)})
+
+    files = write_files(derive_scripts(load, with_values=False), load, DRAWS[0])
+
+    assert "ROWS BETWEEN 6 PRECEDING" in files.setup
+    assert "generate_series(1, 500)" in files.setup  # of 7 * 60 kB, which are no more than 80 calls in 32 MB
 
 
 @pytest.mark.parametrize(

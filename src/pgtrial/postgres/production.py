@@ -482,7 +482,7 @@ def _with_parameters(text: str) -> str:
 
 
 def _with_types(text: str) -> Iterator[str]:
-    """The same with types of parameters that are added or subtracted, of as few as it takes first. None with strings."""
+    """The same with types of parameters that are added or subtracted, of as few as it takes first; not with strings."""
     if "'" in text or "$$" in text:
         return
     number = len([each for each in _DIFFERENCE.findall(text) if each])

@@ -434,8 +434,8 @@ def truth_text(
     for truth in truths:
         said = (
             f"Shares of the calls differ by {truth.share_error * 100:.1f} percentage points at most, "
-            f"blocks of a call by {truth.block_error():.0%} at most among the statements that make 90 % of the original's time, or of "
-            "the copy's. "
+            f"blocks of a call by {truth.block_error():.0%} at most among the statements that make 90 % of the "
+            "original's time, or of the copy's. "
             f"Drawing the parameters takes {truth.drawing:.1%} of the time of all statements.\n"
         )
         parts.append(f"## {truth.draw}\n\n" + (said if truth.matches else "None of its scripts can be sent.\n"))
