@@ -57,6 +57,18 @@ def test_what_is_known_too_little_is_said():
     assert "at most" not in of_keys
 
 
+def test_a_statement_that_takes_the_time_of_the_copy_alone_is_in_the_headline():
+    """0.1 % of the original's time, and 38 % of the copy's."""
+    heavy, light = found("s001", 100), found("s002", 300)
+    light = Match(script="s002", original=replace(light.original, time=0.001), copy=replace(light.copy, time=0.6))
+    truth = Truth(draw="rows", matches=(heavy, light), drawing=0.0)
+
+    assert (truth.block_error(), truth.block_error(of_copy=False)) == (2.0, 0.0)
+    assert "blocks of a call by 200% at most among the statements that make 90 % of the original's time" in truth_text(
+        RECORD, (truth,), ()
+    )
+
+
 def counted(text: str, calls: int, blocks: int) -> Statement:
     return Statement(text=text, calls=calls, rows=calls, hit=blocks, read=0, time=1.0)
 

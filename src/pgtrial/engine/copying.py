@@ -18,8 +18,9 @@ from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import boot_id, identify
 from pgtrial.knobs.base import HostKnob, KnobContext, forget
 from pgtrial.model.change import DUMP, SERVER_COPY, JournalEntry, Outcome, Undone
-from pgtrial.postgres.existing.copies import Copied, read_settings
+from pgtrial.postgres.existing.copies import Copied
 from pgtrial.postgres.existing.database import name_of_database
+from pgtrial.postgres.existing.database_settings import read_settings
 from pgtrial.postgres.existing.knobs import Dump, ServerCopy
 from pgtrial.postgres.existing.server import open_server
 from pgtrial.postgres.programs import find_programs

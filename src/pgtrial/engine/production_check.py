@@ -3,10 +3,11 @@
 import asyncio
 import contextlib
 import itertools
+import json
 import os
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ async def _check(
             refuse_unrestored(journal, own=own)
             knobs = (ServerDatabase(server=server, caller=caller),)
             changes = HostChanges(journal=journal, host=host, folder=folder, knobs=knobs, owner=own, tell=ignore)
-        copies = _Copies(server=server, changes=changes)
+        copies = _Copies(server=server, changes=changes, tell=tell)
         truths: list[Truth] = []
         fits: tuple[Fit, ...] = ()
         numbers = itertools.count(1)
@@ -169,11 +170,11 @@ async def _check(
                 keep([*truths, truth], fits)
                 failures = truth.failures
                 chosen = _without(failures, chosen)
-                if is_enough([each.block_error() for each, _ in tried]):
+                if is_enough([each.block_error(of_copy=False) for each, _ in tried]):
                     break
                 tell(_FITTING)
                 fits = await fit_dials(server.conninfo(database), folder, record, tried)
-        truth, fits = min(tried, key=lambda each: each[0].block_error())
+        truth, fits = min(tried, key=lambda each: each[0].block_error(of_copy=False))
         _write_nearest(folder, chosen, fits)
         if len(tried) > 1:  # the best of several is better than it will be again
             async with copies.fresh() as database:
@@ -209,6 +210,8 @@ class _Copies:
 
     server: ExistingServer
     changes: HostChanges | None
+    tell: Callable[[str], None]
+    told: set[str] = field(default_factory=set, init=False)  # settings that copies lack
 
     @contextlib.asynccontextmanager
     async def fresh(self) -> AsyncIterator[str]:
@@ -230,6 +233,10 @@ class _Copies:
                 hint="Each load is tried on a copy of its own, which takes CREATEDB, ownership of the database, and "
                 "that nobody else is connected to it. Or let all of them write to this one: --in-place.",
             ) from err
+        lacking = [name for entry in made for name in json.loads((entry.got or {}).get("left_out", "[]"))]
+        if not self.told.issuperset(lacking):
+            self.told.update(lacking)
+            self.tell(f"Copies lack settings of the original, which your role may not give them: {', '.join(lacking)}")
         try:
             yield run_database(token)
         finally:

@@ -3,8 +3,9 @@
 Values of the data (most common ones, histograms) are read only on demand: all else are counts, shares and names.
 """
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, LiteralString
 
@@ -191,13 +192,20 @@ _TYPED = re.compile(
     r"(?!\s+(?:year|month|day|hour|minute|second)\b)",
     re.IGNORECASE,
 )
+# What is not said of the type of a parameter there, the server takes from the other side, if that is no parameter.
+_DIFFERENCE = re.compile(r"\$\d+(?:\s*[-+]\s*\$\d+)+|([-+]\s*\$\d+)\b(?!\s*::)")
+_CASTS = ("", "::int", "::interval")
+_MOST_DIFFERENCES = 3  # of which each may have another type
+_UNTYPED = "42P18"  # indeterminate_datatype
+_OF_TYPES = (_UNTYPED, "42883", "42804")  # beside no such function, and no type that all of them have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
     """What was counted of a statement; ``time`` in seconds. ``types`` are those of its parameters, by the server.
 
-    ``refused`` is the SQLSTATE with which the server does not understand its text.
+    ``refused`` is the SQLSTATE with which the server does not understand its text, 42P18 where that is for want of the
+    type of a parameter.
     """
 
     text: str
@@ -430,15 +438,19 @@ async def _describe(connection: _Connection, statement: Statement) -> Statement:
     The server parses the text and no more: nothing of it is executed.
     """
     refused, oids = await _parse(connection, statement.text)
-    other = _with_parameters(statement.text)
-    if refused == _SYNTAX_ERROR and other != statement.text:
-        refused_again, oids = await _parse(connection, other)
-        if not refused_again:
-            refused, statement = "", replace(statement, text=other)
+    text = statement.text
+    if refused == _SYNTAX_ERROR and (text := _with_parameters(text)) != statement.text:
+        refused, oids = await _parse(connection, text)
+    if refused in _OF_TYPES:
+        for other in _with_types(text):
+            refused_again, oids = await _parse(connection, other)
+            if not refused_again:
+                refused, text = "", other
+                break
     if refused:
         return replace(statement, refused=refused)
     rows = await (await connection.execute(_TYPES, (oids,))).fetchall()
-    return replace(statement, types=tuple(name for (name,) in rows))
+    return replace(statement, text=text, types=tuple(name for (name,) in rows))
 
 
 async def _parse(connection: _Connection, text: str) -> tuple[str, list[int]]:
@@ -450,12 +462,15 @@ async def _parse(connection: _Connection, text: str) -> tuple[str, list[int]]:
     async with read_only(connection, {}):
         parsed = server.prepare(b"", text.encode())
         if parsed.status == pq.ExecStatus.FATAL_ERROR:
-            return _state(parsed), []
+            return _state(parsed, text), []
         described = server.describe_prepared(b"")
         return "", [described.param_type(index) for index in range(described.nparams)]
 
 
-def _state(result: pq.abc.PGresult) -> str:
+def _state(result: pq.abc.PGresult, text: str) -> str:
+    no_operator = result.error_field(pq.DiagnosticField.SOURCE_FUNCTION) == b"op_error"
+    if no_operator and any(_DIFFERENCE.findall(text)):
+        return _UNTYPED
     return (result.error_field(pq.DiagnosticField.SQLSTATE) or b"XX000").decode()
 
 
@@ -464,3 +479,20 @@ def _with_parameters(text: str) -> str:
     if "'" in text or "$$" in text:
         return text
     return _TYPED.sub(r"\2::\1", _EXTRACT.sub(r'"extract"(\1,', text))
+
+
+def _with_types(text: str) -> Iterator[str]:
+    """The same with types of parameters that are added or subtracted, of as few as it takes first; not with strings."""
+    if "'" in text or "$$" in text:
+        return
+    number = len([each for each in _DIFFERENCE.findall(text) if each])
+    choices: Iterable[tuple[str, ...]] = itertools.product(_CASTS, repeat=number)
+    if number > _MOST_DIFFERENCES:
+        choices = [(cast,) * number for cast in _CASTS]
+    for casts in sorted(choices, key=lambda casts: number - casts.count("")):
+        if any(casts):
+            yield _cast(text, iter(casts))
+
+
+def _cast(text: str, casts: Iterator[str]) -> str:
+    return _DIFFERENCE.sub(lambda found: found[0] + next(casts) if found[1] else found[0], text)

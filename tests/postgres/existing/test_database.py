@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import threading
 
 import psycopg
@@ -41,7 +42,7 @@ def test_databases_of_our_own_are_made_copied_and_dropped(foreign, runner, user)
         run = runner.run(plan_database(server, run_database(TOKEN), template=data_database(TOKEN)))
         got = runner.run(apply_database(server, run))
 
-        assert got == run.new
+        assert got == {**run.new, "left_out": "[]"}
         assert foreign.sql("SELECT count(*) FROM t", database=run_database(TOKEN), user=user) == [(1000,)]
         assert runner.run(undo_database(server.control, foreign.entry(run, got))).outcome is Outcome.RESTORED
         assert databases(foreign) == {data_database(TOKEN)}
@@ -235,3 +236,21 @@ def test_on_a_standby_nobody_can_create_a_database(foreign, runner):
     check_may_create(rights)
     with pytest.raises(PreflightError, match="the server is a standby, where no database can be created"):
         check_may_create(dataclasses.replace(rights, in_recovery=True))
+
+
+@on_one
+@pytest.mark.parametrize(
+    ("user", "left_out"), [("boss", []), ("maker", ['work_mem of role "watcher"', "log_statement"])]
+)
+def test_sessions_of_a_copy_begin_as_those_of_its_template(foreign, runner, user, left_out):
+    server = runner.run(foreign.open(user))
+    data = data_database(TOKEN)
+    runner.run(apply_database(server, runner.run(plan_database(server, data, template=None))))
+    foreign.sql(f"ALTER DATABASE {data} SET search_path = sales, jobs, public")
+    foreign.sql(f"ALTER DATABASE {data} SET log_statement = 'all'")  # which not every role may
+    foreign.sql(f"ALTER ROLE watcher IN DATABASE {data} SET work_mem = '7MB'")
+
+    got = runner.run(apply_database(server, runner.run(plan_database(server, run_database(TOKEN), template=data))))
+
+    assert foreign.sql("SHOW search_path", database=run_database(TOKEN), user=user) == [("sales, jobs, public",)]
+    assert json.loads(got["left_out"]) == left_out

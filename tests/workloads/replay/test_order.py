@@ -92,6 +92,45 @@ def test_back_to_a_savepoint_is_no_end(write_log, end) -> None:
     assert awaited(path)["b"] == [set(), {"a"}]
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("BEGIN; UPDATE stock SET n = 0 WHERE item = 17; COMMIT",),
+        ("/* app */ begin; UPDATE stock SET n = 0 WHERE item = 17; -- done; \n END",),
+        ("BEGIN", "SELECT ';begin'; UPDATE stock SET n = 0 WHERE item = 17; COMMIT"),
+        ("BEGIN", "COMMIT AND CHAIN", "UPDATE stock SET n = 0 WHERE item = 17", "COMMIT"),
+        ("BEGIN", "ROLLBACK WORK AND CHAIN", "UPDATE stock SET n = 0 WHERE item = 17", "COMMIT AND NO CHAIN"),
+        ("BEGIN", "UPDATE stock SET n = 0 WHERE item = 17", "COMMIT; BEGIN", "SELECT 1"),
+        ("BEGIN", "UPDATE stock SET n = 0 WHERE item = 17", "END AND CHAIN", "SELECT 1"),
+    ],
+)
+def test_a_transaction_ends_at_the_end_that_its_texts_have(write_log, texts) -> None:
+    rows = [(at, "a", f"statement: {text}") for at, text in enumerate(texts)]
+    path = write_log(
+        [*rows, (8, "b", "statement: SELECT n FROM stock WHERE item = 17"), (9, "a", "statement: SELECT 1 FROM other")]
+    )
+
+    assert awaited(path)["b"] == [{"a"}]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("BEGIN; COMMIT; BEGIN; UPDATE stock SET n = 0 WHERE item = 17",),
+        ("BEGIN", "COMMIT AND CHAIN", "UPDATE stock SET n = 0 WHERE item = 17"),
+        ("BEGIN", "UPDATE stock SET n = 0 WHERE item = 17", "DO $$ BEGIN; COMMIT; END $$; SELECT ';commit'"),
+        ("BEGIN; UPDATE stock SET n = 0 WHERE item = 17; SAVEPOINT s; ROLLBACK TO s",),
+    ],
+)
+def test_a_transaction_without_an_end_in_its_texts_goes_on(write_log, texts) -> None:
+    rows = [(at, "a", f"statement: {text}") for at, text in enumerate(texts)]
+    select = "statement: SELECT n FROM stock WHERE item = 17"
+
+    path = write_log([*rows, (7, "b", select), (8, "a", "statement: COMMIT"), (9, "b", select)])
+
+    assert awaited(path)["b"] == [set(), {"a"}]
+
+
 def test_keys_of_new_rows_nobody_tells_so_whoever_reads_the_table_waits_for_who_inserted(write_log) -> None:
     path = write_log(
         [

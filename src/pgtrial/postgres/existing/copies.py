@@ -19,6 +19,7 @@ from pgtrial.errors import PreflightError, TargetError
 from pgtrial.model.change import SERVER_COPY, Change, JournalEntry, Outcome, Undone
 from pgtrial.postgres.connect import connect, fetch, lift_limits
 from pgtrial.postgres.existing.database import drop, end_left, is_chosen, plan_new
+from pgtrial.postgres.existing.database_settings import take_settings
 from pgtrial.postgres.existing.server import ExistingServer, ServerControl
 from pgtrial.safe_text import shell_word, sql_name
 from pgtrial.units import format_bytes
@@ -64,17 +65,6 @@ _GRANTS = """
         pg_catalog.bool_or(is_grantable)
     FROM pg_catalog.pg_database, pg_catalog.aclexplode(datacl) WHERE datname = %s GROUP BY 1, 2 ORDER BY 1, 2
 """
-_SETTINGS = """
-    SELECT CASE WHEN setrole <> 0 THEN pg_catalog.pg_get_userbyid(setrole) END,
-        pg_catalog.split_part(line, '=', 1), pg_catalog.substr(line, pg_catalog.strpos(line, '=') + 1)
-    FROM pg_catalog.pg_db_role_setting JOIN pg_catalog.pg_database ON pg_database.oid = setdatabase,
-        pg_catalog.unnest(setconfig) AS line
-    WHERE datname = %s ORDER BY 1, 2
-"""
-# Settings that hold a list of quoted names, as variable_is_guc_list_quote of pg_dump (dumputils.c) has them.
-_LISTS = ("search_path", "temp_tablespaces", "unix_socket_directories")
-_LIST_ENDS = "_preload_libraries"
-_NAME = re.compile(r'"((?:[^"]|"")*)"|([^,\s]+)')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +139,7 @@ async def apply_copy(server: ExistingServer, change: Change) -> Mapping[str, str
                 )
             )
             async with connection.transaction():
-                left_out = await _set(connection, database, name)
+                left_out = await take_settings(connection, database, name)
                 if is_able:
                     owned = sql.SQL("ALTER DATABASE {} OWNER TO {}").format(copy, sql.Identifier(owner))
                     await connection.execute(owned)
@@ -235,40 +225,6 @@ async def _grant(connection: AsyncConnection[tuple[Any, ...]], database: str, na
                 sql.SQL("WITH GRANT OPTION" if is_grantable else ""),
             )
         )
-
-
-async def read_settings(server: ExistingServer, database: str) -> tuple[str, ...]:
-    """What sessions of a database begin with by ALTER DATABASE and ALTER ROLE … IN DATABASE, in words."""
-    return tuple(
-        f"{setting} = {value}" + ("" if role is None else f' of role "{role}"')
-        for role, setting, value in await fetch(server.conninfo(database), _SETTINGS, [database])
-    )
-
-
-async def _set(connection: AsyncConnection[tuple[Any, ...]], database: str, name: str) -> tuple[str, ...]:
-    left_out = []
-    for role, setting, value in await (await connection.execute(_SETTINGS, [database])).fetchall():
-        of = sql.SQL("ALTER DATABASE {}").format(sql.Identifier(name))
-        if role is not None:
-            of = sql.SQL("ALTER ROLE {} IN DATABASE {}").format(sql.Identifier(role), sql.Identifier(name))
-        try:
-            async with connection.transaction():
-                await connection.execute(
-                    sql.SQL("{} SET {} TO {}").format(
-                        of,
-                        sql.SQL(".").join(map(sql.Identifier, setting.split("."))),
-                        sql.SQL(", ").join(map(sql.Literal, _values(setting, value))),
-                    )
-                )
-        except InsufficientPrivilege:
-            left_out.append(setting if role is None else f'{setting} of role "{role}"')
-    return tuple(left_out)
-
-
-def _values(setting: str, value: str) -> list[str]:
-    if setting not in _LISTS and not setting.endswith(_LIST_ENDS):
-        return [value]
-    return [(quoted or bare).replace('""', '"') for quoted, bare in _NAME.findall(value)] or [""]
 
 
 def _refuse_connected(database: str, who: list[str]) -> PreflightError:

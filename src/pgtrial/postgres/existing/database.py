@@ -22,6 +22,7 @@ from pgtrial.model.change import OWN_DATABASE, Change, JournalEntry, Outcome, Un
 from pgtrial.postgres.auto_conf import setting_key
 from pgtrial.postgres.connect import connect, fetch, lift_limits, locale_options
 from pgtrial.postgres.existing.address import ServerAddress
+from pgtrial.postgres.existing.database_settings import take_settings
 from pgtrial.postgres.existing.rights import Rights
 from pgtrial.postgres.existing.server import ExistingServer, ServerControl
 
@@ -111,7 +112,10 @@ def is_chosen(oid: int) -> bool:
 
 
 async def apply_database(server: ExistingServer, change: Change) -> Mapping[str, str]:
-    """Make it. Raises TargetError."""
+    """Make it, a copy with the settings of its template; ``left_out`` are those that the role may not give it, as JSON.
+
+    Raises TargetError.
+    """
     name, template = sql.Identifier(change.new["name"]), change.new["template"]
     # The files are copied as they are, between two checkpoints. Through the WAL (wal_log) a large template would come
     # to fill the server's WAL and shared buffers, and the archive, just before it is measured.
@@ -124,7 +128,8 @@ async def apply_database(server: ExistingServer, change: Change) -> Mapping[str,
             sql.SQL("CREATE DATABASE {} OID {} TEMPLATE {}").format(name, sql.SQL(str(int(change.new["oid"]))), source)
         )
         await connection.execute(sql.SQL("COMMENT ON DATABASE {} IS {}").format(name, sql.Literal(f"{_MARK}.")))
-    return change.new
+        left_out = await take_settings(connection, template, change.new["name"]) if template else ()
+    return {**change.new, "left_out": json.dumps(left_out)}
 
 
 async def undo_database(control: ServerControl, entry: JournalEntry) -> Undone:

@@ -106,10 +106,15 @@ def by_type(name: str) -> str | None:
     return "'{}'" if name.endswith("[]") else _BY_TYPE.get(plain)
 
 
-def count_of(shapes: Iterable[Shape], load: Load) -> int:
-    """Rows of parameters for a script: fewer where it writes documents, which each row has whole."""
-    written = {use.table for shape in shapes for use in shape.uses if _may_be_long(use, load)}
-    width = sum(load.tables[table].width for table in written if table is not None)
+def count_of(asked: Iterable[tuple[Statement, Shape]], load: Load) -> int:
+    """Rows of parameters for a script: fewer where it writes documents, or many rows, which each row has whole."""
+    rows: dict[TableName, float] = {}
+    for statement, shape in asked:
+        for use in shape.uses:
+            if use.table is not None and ((use.role is Role.ANY and use.given) or _may_be_long(use, load)):
+                of_call = statement.rows_per_call if use.role is Role.ANY else 1.0
+                rows[use.table] = max(rows.get(use.table, 0.0), of_call)
+    width = sum(load.tables[table].width * number for table, number in rows.items())
     return max(_LEAST, min(COUNT, int(_MOST_BYTES / width))) if width else COUNT
 
 
@@ -212,7 +217,7 @@ class Drawer:
             column = f"{name}.c{columns.index(use.column)}"
             column = f"({part})" if (part := _left_of(column, use)) else column
             if use.role is Role.ANY:
-                length = self._list_length(table, use.column)
+                length = self._list_length(use)
                 column = f"array_agg({column}) OVER (ORDER BY n ROWS BETWEEN {length - 1} PRECEDING AND CURRENT ROW)"
             elif use.role is Role.LIKE:
                 column = f"left({column}::text, 3) || '%'"
@@ -347,11 +352,14 @@ class Drawer:
                     found[Dial.ONLY] = 0.0
         return found
 
-    def _list_length(self, table: TableName, column: str) -> int:
-        if not self.shape.is_plain:
+    def _list_length(self, use: Use) -> int:
+        if use.given:  # a new row of each element
+            return max(1, round(self.statement.rows_per_call))
+        if not self.shape.is_plain or use.table is None:
             return _FEW
-        found = self.load.tables[table]
-        each = 1.0 if found.columns[column].is_unique else max(1.0, found.rows / max(found.columns[column].distinct, 1))
+        found = self.load.tables[use.table]
+        column = found.columns[use.column]
+        each = 1.0 if column.is_unique else max(1.0, found.rows / max(column.distinct, 1))
         return max(1, round(self.statement.rows_per_call / each))
 
     def _range(self, name: str, uses: Sequence[Use]) -> tuple[str, dict[int, Drawn]]:
@@ -384,7 +392,13 @@ class Drawer:
         for use in uses:
             end = f"{name}.c{0 if use.role is Role.LOW else 1}"
             how = f"{use.role} {place[1]}.{column}, about {share * table.rows:.3g} rows"
-            drawn[use.number] = Drawn(f"now() - {end}", f"the age of {how}") if use.is_age else Drawn(end, how)
+            if use.is_age:
+                is_days = self.statement.types[use.number - 1] == "integer"
+                drawn[use.number] = Drawn(
+                    f"current_date - {end}::date" if is_days else f"now() - {end}", f"the age of {how}"
+                )
+            else:
+                drawn[use.number] = Drawn(end, how)
         return query, drawn
 
     def _wanted(self, table: Table, column: Column) -> float:

@@ -37,6 +37,7 @@ _BESIDE = (exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Distance)
 _PATTERNS = (exp.RegexpLike, exp.RegexpILike, exp.SimilarTo)
 _TEXTS = frozenset(("text", "character varying", "character"))
 _NOW = (exp.CurrentTimestamp, exp.Localtimestamp, exp.CurrentDate)
+_AGES = ("interval", "integer")  # what the server subtracts from a time, or from a day
 _OF_TYPE = (Role.BESIDE, Role.PATTERN, Role.PART, Role.ELEMENT)  # only where the parameter has the type of the column
 
 
@@ -124,7 +125,7 @@ class _Finder:
         value, parent = outermost(node)
         if isinstance(parent, exp.DPipe):
             return self._joined(value, number) if is_parameter(node) else _other(number)
-        is_time = number <= len(self.types) and self.types[number - 1] == "interval"
+        is_time = number <= len(self.types) and self.types[number - 1] in _AGES
         is_age = is_time and isinstance(parent, exp.Sub) and value.arg_key == "expression" and _is_now(parent.this)
         if is_age and parent is not None:
             value, parent = outermost(parent)
@@ -243,7 +244,9 @@ class _Finder:
     def _of_list(self, rows: exp.Expr, value: exp.Expr, number: int) -> Use:
         """Of an array that is made rows, which are compared to a column."""
         if isinstance(rows, exp.Unnest):
-            use = self._by_name(rows, value, number)
+            use = self._of_new_rows(rows, value, number) or self._by_name(rows, value, number)
+            if use.given and use.role is Role.ANY:
+                return use
         else:
             query = rows.find_ancestor(exp.Subquery)
             searched = query.parent if query is not None else None
@@ -251,6 +254,23 @@ class _Finder:
             is_met = is_all and isinstance(searched, exp.In)
             use = self._of_column(Role.EQUAL, searched.this, number) if searched and is_met else _other(number)
         return replace(use, role=Role.ANY) if use.role is Role.EQUAL else _other(number)
+
+    def _of_new_rows(self, rows: exp.Unnest, value: exp.Expr, number: int) -> Use | None:
+        """Of arrays of which each has a column of new rows. None where those have a key: each would need its own."""
+        insert = rows.find_ancestor(exp.Insert)
+        source = insert.expression if insert is not None else None
+        if insert is None or not isinstance(source, exp.Select) or rows.find_ancestor(exp.Select) is not source:
+            return None
+        table, columns = target_of(insert, self.columns)
+        is_whole = len(source.expressions) == 1 and source.is_star and not source.args.get("joins")
+        is_whole = is_whole and len(columns) == len(rows.expressions) and all(map(is_parameter, rows.expressions))
+        if table is None or value.index is None or not is_whole:
+            return None
+        if any(self._is_of_key(table, each) or each not in self.columns.load.tables[table].columns for each in columns):
+            return None
+        return Use(
+            number=number, role=Role.ANY, table=table, column=columns[value.index], row="new rows", given=tuple(columns)
+        )
 
     def _is_of_key(self, name: TableName, column: str) -> bool:
         table = self.columns.load.tables[name]

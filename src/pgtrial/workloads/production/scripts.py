@@ -302,7 +302,7 @@ class _Writer:
     def __init__(self, script: Script, load: Load, draw: Draw, numbers: Mapping[tuple[TableName, str], str]) -> None:
         self.script, self.load, self.draw, self.numbers = script, load, draw, numbers
         self.members = _ordered(script, load, draw)
-        self.count = count_of((member.shape for member in script.members), load)
+        self.count = count_of(((member.statement, member.shape) for member in script.members), load)
         self.sources: list[tuple[str, str]] = []
         self.columns: dict[str, Drawn] = {}  # of the table of parameters, by variable
         self.fresh: dict[str, str] = {}  # expression of what is new each time, by variable

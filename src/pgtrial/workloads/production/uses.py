@@ -30,10 +30,11 @@ class Role(StrEnum):
 class Use:
     """Of parameter ``number``. Those of one ``row`` are drawn together, as columns of one row of ``table``.
 
-    ``given`` are the columns for which a new row brings values; the server has those of the others. ``changes`` are
-    those to which a changed row gets values of parameters. ``is_age``: the parameter is subtracted from the time that
-    it is, and the column is compared to that. ``word`` is what a parameter is that only some words can be. The text of
-    the statement puts ``before`` and ``after`` around it, and the column is compared to all of that.
+    ``given`` are the columns for which a new row, or each of many, has values; the server has those of the others.
+    ``changes`` are those to which a changed row gets values of parameters. ``is_age``: the parameter is subtracted
+    from the time that it is, and the column is compared to that. ``word`` is what a parameter is that only some words
+    can be. The text of the statement puts ``before`` and ``after`` around it, and the column is compared to all of
+    that.
 
     Where ON CONFLICT may find a row in the way, by the columns of ``conflict`` or by any if there are none, ``new`` is
     the part of the calls that make a new row, None where nothing tells. ``is_apart``: for a new row it is drawn of

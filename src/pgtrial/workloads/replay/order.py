@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from pgtrial.postgres.connect import split_statements
 from pgtrial.workloads.replay.log import LEAD, NAME, PREPARE, Session, Statement, folded
 from pgtrial.workloads.replay.relations import Relations, Table, Uses
 from pgtrial.workloads.table_uses import possible_uses
@@ -22,8 +23,11 @@ _LONGEST = 100_000  # characters of what is left: the parser takes 5 µs and 200
 _MOST_VALUES = 1000  # of a statement; one with more is taken to be about every row
 _BEGIN = re.compile(rf"{LEAD}(?:BEGIN|START\s+TRANSACTION)\b", re.IGNORECASE)
 _END = re.compile(
-    rf"{LEAD}(?:COMMIT|END|ABORT|ROLLBACK(?!\s+(?:(?:WORK|TRANSACTION)\s+)?TO\b)|PREPARE\s+TRANSACTION)\b", re.I
+    rf"{LEAD}(?:(?:COMMIT|END|ABORT|ROLLBACK)\b(?!\s+(?:(?:(?:WORK|TRANSACTION)\s+)?TO|PREPARED)\b)"
+    r"(?P<chain>(?:\s+(?:WORK|TRANSACTION))?\s+AND\s+CHAIN\b)?|PREPARE\s+TRANSACTION\b)",
+    re.IGNORECASE,
 )
+_SEVERAL = re.compile(rf";{LEAD}(?:BEGIN|START|COMMIT|END|ABORT|ROLLBACK|PREPARE)\b", re.IGNORECASE)
 _EXECUTE = re.compile(rf"{LEAD}EXECUTE\s+{NAME}", re.IGNORECASE)
 _TEXTS_KEPT = 10_000
 
@@ -77,10 +81,11 @@ class _Written:
 
 def put_in_order(sessions: Sequence[Session], relations: Relations) -> dict[str, list[Step]]:
     """The steps of each session, by its name."""
-    pairs = [pair for session in sessions for pair in _transactions(session)]
-    belongs = {id(one): transaction for one, transaction in pairs}
+    found = [each for session in sessions for each in _transactions(session)]
+    belongs = {id(one): transaction for one, transaction, _ in found}
+    ends = {id(one) for one, _, is_end in found if is_end}
     begun = sorted(((one, session.name) for session in sessions for one in session.statements), key=_by_time)
-    last = {id(transaction): id(one) for one, transaction in pairs}
+    last = {id(transaction): id(one) for one, transaction, _ in found}
     written: dict[Table, _Written] = defaultdict(_Written)
     steps: dict[str, list[Step]] = defaultdict(list)
     texts = list(_find_texts(begun))
@@ -93,7 +98,7 @@ def put_in_order(sessions: Sequence[Session], relations: Relations) -> dict[str,
         step = Step(
             statement=statement,
             transaction=transaction,
-            ends=not transaction.is_block or _END.match(statement.text) is not None,
+            ends=id(statement) in ends,
             needs=needs,
             behind=behind,
             after=_find_earlier(written, values, uses, transaction),
@@ -118,15 +123,30 @@ def _by_time(begun: tuple[Statement, str]) -> tuple[float, int]:
     return begun[0].due, begun[0].place
 
 
-def _transactions(session: Session) -> Iterable[tuple[Statement, Transaction]]:
-    """Each statement with its own."""
+def _transactions(session: Session) -> Iterable[tuple[Statement, Transaction, bool]]:
+    """Each statement with its own, and whether it ends that."""
     current: Transaction | None = None
+    is_open = False
     for one in session.statements:
+        was_open, (has_end, is_open) = is_open, _block(one.text, is_open=is_open)
         if current is None:
-            current = Transaction(session.name, one.due, is_block=_BEGIN.match(one.text) is not None)
-        yield one, current
-        if not current.is_block or _END.match(one.text):
+            current = Transaction(session.name, one.due, is_block=was_open or is_open)
+        is_end = not is_open or (was_open and has_end)
+        yield one, current, is_end
+        if is_end:
             current = None
+
+
+def _block(text: str, *, is_open: bool) -> tuple[bool, bool]:
+    """Whether a text has the end of a block, and whether one is open behind it, as before it."""
+    has_end = False
+    texts = [each for _, each in split_statements(text)] if _SEVERAL.search(text) else [text]
+    for each in texts:
+        if end := _END.match(each):
+            has_end, is_open = True, is_open and end["chain"] is not None
+        elif _BEGIN.match(each):
+            is_open = True
+    return has_end, is_open
 
 
 def _find_texts(begun: Iterable[tuple[Statement, str]]) -> Iterable[str]:
