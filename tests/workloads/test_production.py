@@ -955,6 +955,71 @@ def test_a_key_of_one_column_has_no_states(condition, types):
     assert "s001_only" not in setup
 
 
+ACCOUNT = ("public", "account")
+ACCOUNTS = Table(
+    rows=400,
+    pages=4,
+    columns={
+        "id": Column(type=INT, is_unique=True, distinct=400),
+        "place": Column(type=INT, distinct=20),
+        "number": Column(type=INT, distinct=20),
+        "balance": Column(type=INT, distinct=400),
+    },
+    unique=(("id",), ("place", "number")),
+)
+MAKE_ACCOUNTS = (
+    "CREATE TABLE account (id int, place int, number int, balance int)",
+    "INSERT INTO account SELECT n, n / 20, n % 20, 500 + n FROM generate_series(0, 399) AS n",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("UPDATE account SET balance = balance - $1 WHERE id = $2 AND balance >= $1", 1000),
+        ("UPDATE account SET balance = balance - $1 WHERE id = $2 AND balance >= $3", 1000),
+        ("UPDATE account SET balance = balance - $1 WHERE id = $2 AND balance >= $3", 700),
+        ("UPDATE account SET number = number WHERE id = $1 AND balance >= $2", 1000),
+        ("DELETE FROM account WHERE id = $1 AND balance < $2", 0),
+        ("SELECT id FROM account WHERE balance > $1 AND id = $2 LIMIT 21", 900),
+        ("SELECT id FROM account WHERE place = $1 AND number = $2 AND balance BETWEEN $3 AND $4", 300),
+        ("SELECT count(*) FROM account AS a WHERE a.id = $1 AND a.balance > $2", 1000),
+    ],
+)
+def test_a_range_beside_a_key_keeps_the_row_in_as_many_calls_as_found_it(served, text, rows):
+    """Of two rows that have nothing to do with each other, one would hardly ever be in the range of the other."""
+    numbers = len(set(re.findall(r"\$\d", text)))
+    asked = statement(text, numbers, calls=1000, rows=rows)
+    load = replace(load_of(asked), tables={ACCOUNT: ACCOUNTS})
+    setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup.splitlines()[1:]
+    condition = re.sub(r"\$(\d)", r"p.v0_\1::int", text.partition(" WHERE ")[2].partition(" LIMIT")[0])
+
+    with empty_database(served) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
+        for line in (*MAKE_ACCOUNTS, *setup):
+            connection.execute(line)
+        found = connection.execute(
+            f"SELECT avg((EXISTS (SELECT FROM account AS a WHERE {condition.replace('account.', 'a.')}))::int),"
+            " max(v0_1::int) FROM pgtrial_workload.s001 AS p"
+        ).fetchone()
+
+    assert found is not None
+    assert float(found[0]) == pytest.approx(rows / 1000, abs=0.02)
+    if "$3" in text and "SET balance" in text:  # what is taken away is little: an account is not empty soon
+        assert found[1] == 1
+
+
+def test_a_key_that_a_range_beside_it_ties_to_a_row_is_that_of_the_whole_transaction():
+    parts = [
+        statement("SELECT balance FROM account WHERE id = $1", 1),
+        statement("UPDATE account SET number = number WHERE id = $1 AND balance >= $2", 2),
+    ]
+    load = replace(load_of(*parts, statement("BEGIN"), statement("COMMIT")), tables={ACCOUNT: ACCOUNTS})
+
+    setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup
+
+    assert "coalesce((r1_0.c0)::text" in setup.partition(" AS v0_1")[0]
+
+
 def test_what_was_left_out_is_said(written):
     record = json.loads((written / "workload.json").read_text())
 

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from pgtrial.postgres.production import Load, Statement, TableName
 from pgtrial.workloads.production.columns import SCOPES, WRITES, Columns
+from pgtrial.workloads.production.keys import can_number
 from pgtrial.workloads.production.rows import (
     computed_by,
     conflict_columns,
@@ -24,7 +25,7 @@ from pgtrial.workloads.production.rows import (
 )
 from pgtrial.workloads.production.texts import read_text
 from pgtrial.workloads.production.tokens import Token, token_at
-from pgtrial.workloads.production.uses import Role, Shape, Use
+from pgtrial.workloads.production.uses import AMOUNT, Role, Shape, Use, range_of
 from pgtrial.workloads.sql_tree import MARK, innermost, is_parameter, name_of, outermost, parse_statement
 
 _LOWER = (exp.GT, exp.GTE)  # a column is above its parameter, which is the lower end of a range
@@ -55,6 +56,9 @@ def read_shape(statement: Statement, load: Load) -> Shape:
                     use = _other(number)
                 if found.get(number, _other(number)).role is Role.OTHER:  # of its uses one with a column tells most
                     found[number] = use
+        for number in _amounts(tree, statement):
+            if found[number].role is Role.OTHER:
+                found[number] = Use(number=number, role=Role.FIXED, word=AMOUNT)
     numbers = range(1, len(statement.types) + 1)
     uses = tuple(found.get(number, Use(number=number, role=Role.OTHER)) for number in numbers)
     if tree is None:
@@ -71,6 +75,18 @@ def read_shape(statement: Statement, load: Load) -> Shape:
         computed=frozenset(computed_by(tree, columns)),
         is_upsert=is_upsert(tree),
     )
+
+
+def _amounts(tree: exp.Expr, statement: Statement) -> Iterator[int]:
+    """Numbers that UPDATE takes away from a column."""
+    for change in tree.find_all(exp.Update):
+        for each in change.expressions:
+            taken = innermost(each.expression) if isinstance(each, exp.EQ) else None
+            amount = innermost(taken.expression) if isinstance(taken, exp.Sub) else None
+            if is_parameter(amount) and isinstance(amount, exp.Column):
+                number = int(amount.name.removeprefix(MARK))
+                if number <= len(statement.types) and can_number(statement.types[number - 1]):
+                    yield number
 
 
 def _assign_one_by_one(tree: exp.Expr) -> None:
@@ -279,7 +295,7 @@ class _Finder:
         if role in (Role.EQUAL, Role.LOW, Role.HIGH) and not self.columns.load.tables[table].columns[name].has_order:
             role, row = Role.BESIDE, f"{Role.BESIDE} {number}"
         own_rows = {Role.SET: f"set {alias}", Role.ELEMENT: f"element {alias}.{name}"}
-        own_rows |= dict.fromkeys((Role.LOW, Role.HIGH), f"range {alias}.{name}")
+        own_rows |= dict.fromkeys((Role.LOW, Role.HIGH), range_of(alias, name))
         return Use(number=number, role=role, table=table, column=name, row=row or own_rows.get(role, alias))
 
     def _inserted(self, value: exp.Expr, parent: exp.Expr, number: int) -> Use:

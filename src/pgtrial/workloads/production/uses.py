@@ -5,6 +5,8 @@ from enum import StrEnum
 
 from pgtrial.postgres.production import Load, TableName
 
+AMOUNT = "1"  # that is taken away from a column: with more of it a row would soon have nothing left
+
 
 class Role(StrEnum):
     """``SET`` is for values that are written into rows that are there, ``NEW`` for those of new rows."""
@@ -79,6 +81,11 @@ class Shape:
     returned: tuple[tuple[str, str], ...] = ()
     computed: frozenset[tuple[TableName, str]] = frozenset()
     is_upsert: bool = False
+
+
+def range_of(alias: str, column: str) -> str:
+    """What the row is called of which the ends of a range are drawn, apart from what else is compared."""
+    return f"range {alias}.{column}"
 
 
 def key_of(use: Use, load: Load) -> tuple[TableName, str] | None:
