@@ -223,7 +223,8 @@ class Drawer:
                 column = f"regexp_replace(left({column}::text, 3), '[^A-Za-z0-9 ]', '.', 'g')"
             elif use.role is Role.PART:
                 column = _part(column, self.load.tables[table].columns[use.column])
-            drawn[use.number] = Drawn(column, f"{use.role} {table[1]}.{use.column}, {why}")
+            at = "" if use.path is None else f" {' '.join(use.path)}"
+            drawn[use.number] = Drawn(column, f"{use.role} {table[1]}.{use.column}{at}, {why}")
         return query, drawn
 
     def _end(self, column: str, use: Use, uses: Sequence[Use]) -> tuple[str, str]:
@@ -418,8 +419,11 @@ class Drawer:
 
 def _left_of(value: str, use: Use) -> str:
     """What is left of a value, or of an element of it that is drawn, without the text that the statement puts around
-    it: NULL if the text is not there, "" where all of the value is meant.
+    it, or what a document has at a path: NULL if that is not there, "" where all of the value is meant.
     """
+    if use.path is not None:
+        operator, key = use.path
+        return f"{value} {operator} {literal(key)}"
     before, after = len(use.before), len(use.after)
     text = "e::text" if use.role is Role.ELEMENT else f"{value}::text"
     is_there = (

@@ -113,10 +113,12 @@ def _found_by(shape: Shape, use: Use, load: Load) -> tuple[Use, ...]:
 
 
 def find_obstacle(shape: Shape, load: Load, returned: Collection[tuple[TableName, str]]) -> str:
-    """Why a statement would write a row that cannot be there beside the others, "" if it would not.
+    """Why a statement would write a row that cannot be there beside the others, or find others, "" if it would not.
 
     A key that refers to another row can be new only where that row is, and its statement has it ``returned``.
     """
+    if any(use.role is Role.KEY for use in shape.uses):
+        return "the key of a document is not known"
     for name, column in sorted(shape.computed):
         for key in _keys(load.tables[name]):
             news = (each for each in shape.uses if each.table == name and each.column in key.columns)

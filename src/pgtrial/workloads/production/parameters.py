@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from pgtrial.postgres.production import Load, Statement, TableName
 from pgtrial.workloads.production.columns import SCOPES, WRITES, Columns
+from pgtrial.workloads.production.indexes import key_in, state_in
 from pgtrial.workloads.production.keys import can_number
 from pgtrial.workloads.production.rows import (
     computed_by,
@@ -37,6 +38,12 @@ _BY_FUNCTION = {"date_trunc": _UNIT, "date_part": _UNIT, "extract": _UNIT, "time
 _BESIDE = (exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Distance)
 _PATTERNS = (exp.RegexpLike, exp.RegexpILike, exp.SimilarTo)
 _TEXTS = frozenset(("text", "character varying", "character"))
+_DOCUMENTS: dict[type[exp.Expr], str] = {
+    exp.JSONExtract: "->",
+    exp.JSONExtractScalar: "->>",
+    exp.JSONBExtract: "#>",
+    exp.JSONBExtractScalar: "#>>",
+}
 _NOW = (exp.CurrentTimestamp, exp.Localtimestamp, exp.CurrentDate)
 _OF_TYPE = (Role.BESIDE, Role.PATTERN, Role.PART, Role.ELEMENT)  # only where the parameter has the type of the column
 
@@ -105,6 +112,8 @@ def _assign_one_by_one(tree: exp.Expr) -> None:
 
 def _has_type(use: Use, statement: Statement, load: Load) -> bool:
     assert use.table is not None
+    if use.path is not None:
+        return True
     types = (load.tables[use.table].columns[use.column].type, statement.types[use.number - 1])
     column, own = (re.sub(r"\(.*?\)", "", each) for each in types)
     if use.role is Role.ELEMENT:
@@ -181,6 +190,12 @@ class _Finder:
             return Use(number=number, role=Role.LIMIT)
         if isinstance(parent, exp.Offset):
             return Use(number=number, role=Role.OFFSET)
+        if isinstance(parent, tuple(_DOCUMENTS)) and value.arg_key == "expression":
+            path = self._path_of(parent)
+            if path is not None:
+                return Use(number=number, role=Role.FIXED, word=path[2][1])
+            decides = parent.find_ancestor(exp.Where, exp.Join, exp.Group, exp.Having)
+            return Use(number=number, role=Role.KEY) if decides else _other(number)
         if isinstance(parent, exp.Any):
             above = parent.parent
             return self._compared(Role.ANY, above, parent, number) if isinstance(above, exp.EQ) else _other(number)
@@ -286,6 +301,12 @@ class _Finder:
 
     def _of_column(self, role: Role, node: exp.Expr, number: int, *, row: str = "") -> Use:
         column = innermost(node)
+        path = self._path_of(column) if role is Role.EQUAL and column is not None else None
+        if path is not None:
+            table, name, at = path
+            return Use(
+                number=number, role=Role.BESIDE, table=table, column=name, row=f"{Role.BESIDE} {number}", path=at
+            )
         if not isinstance(column, exp.Column) or column.name.startswith(MARK):
             return _other(number)
         found = self.columns.find(column)
@@ -294,9 +315,22 @@ class _Finder:
         alias, table, name = found
         if role in (Role.EQUAL, Role.LOW, Role.HIGH) and not self.columns.load.tables[table].columns[name].has_order:
             role, row = Role.BESIDE, f"{Role.BESIDE} {number}"
+        if role is Role.EQUAL and _skips_locked(node) and (state := state_in(self.columns.load.tables[table], name)):
+            return Use(number=number, role=Role.FIXED, word=state)
         own_rows = {Role.SET: f"set {alias}", Role.ELEMENT: f"element {alias}.{name}"}
         own_rows |= dict.fromkeys((Role.LOW, Role.HIGH), range_of(alias, name))
         return Use(number=number, role=role, table=table, column=name, row=row or own_rows.get(role, alias))
+
+    def _path_of(self, node: exp.Expr) -> tuple[TableName, str, tuple[str, str]] | None:
+        """The column with documents, and the operator and the key with which an index has them."""
+        operator = _DOCUMENTS.get(type(node))
+        column = innermost(node.this) if operator is not None and is_parameter(node.expression) else None
+        found = self.columns.find(column) if isinstance(column, exp.Column) else None
+        if operator is None or found is None:
+            return None
+        _, table, name = found
+        key = key_in(self.columns.load.tables[table], name, operator)
+        return None if key is None else (table, name, (operator, key))
 
     def _inserted(self, value: exp.Expr, parent: exp.Expr, number: int) -> Use:
         """A value of a new row, if that is what it is."""
@@ -347,6 +381,12 @@ def _role_beside(value: exp.Expr, parent: exp.Expr) -> Role | None:
     if isinstance(parent, exp.ArrayOverlaps):
         return Role.PART
     return Role.BESIDE if isinstance(parent, _BESIDE) else None
+
+
+def _skips_locked(node: exp.Expr) -> bool:
+    """Whether it is of a query that takes what nobody else has taken."""
+    query = node.find_ancestor(exp.Select)
+    return query is not None and any(each.args.get("wait") is False for each in query.args.get("locks") or ())
 
 
 def _first(values: exp.Expr) -> int:

@@ -25,6 +25,7 @@ class Role(StrEnum):
     LIMIT = "limit"
     OFFSET = "offset"
     FIXED = "word"
+    KEY = "key"
     OTHER = "by type"
 
 
@@ -35,7 +36,9 @@ class Use:
     ``given`` are the columns for which a new row brings values; the server has those of the others. ``changes`` are
     those to which a changed row gets values of parameters. ``is_age``: the parameter is subtracted from the time that
     it is, and the column is compared to that. ``word`` is what a parameter is that only some words can be. The text of
-    the statement puts ``before`` and ``after`` around it, and the column is compared to all of that.
+    the statement puts ``before`` and ``after`` around it, and the column is compared to all of that. Of a document it
+    is compared to what is at ``path``, an operator and a key; a parameter that is a key is ``Role.KEY`` where nothing
+    tells it.
 
     Where ON CONFLICT may find a row in the way, by the columns of ``conflict`` or by any if there are none, ``new`` is
     the part of the calls that make a new row, None where nothing tells. ``is_apart``: for a new row it is drawn of
@@ -56,6 +59,7 @@ class Use:
     is_apart: bool = False
     before: str = ""
     after: str = ""
+    path: tuple[str, str] | None = None
 
     @property
     def is_mixed(self) -> bool:
