@@ -1008,6 +1008,15 @@ def test_a_range_beside_a_key_keeps_the_row_in_as_many_calls_as_found_it(served,
         assert found[1] == 1
 
 
+def test_where_a_unique_index_has_some_rows_only_a_range_beside_its_key_has_several():
+    asked = statement("SELECT id FROM account WHERE place = $1 AND number = $2 AND balance > $3", 3)
+    load = replace(load_of(asked), tables={ACCOUNT: replace(ACCOUNTS, conditions=frozenset(["balance"]))})
+
+    setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup
+
+    assert "s001_width" in setup
+
+
 def test_a_key_that_a_range_beside_it_ties_to_a_row_is_that_of_the_whole_transaction():
     parts = [
         statement("SELECT balance FROM account WHERE id = $1", 1),

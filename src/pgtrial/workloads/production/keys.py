@@ -58,7 +58,11 @@ def _tied_to_row(use: Use, shape: Shape, load: Load) -> Use:
         for each in shape.uses
         if each.role is Role.EQUAL and each.table == use.table and use.row == range_of(each.row, use.column)
     ]
-    return replace(use, row=beside[0].row) if _is_key({each.column for each in beside}, use.table, load) else use
+    names, table = {each.column for each in beside}, load.tables[use.table]
+    # A unique index may have some rows only, and others the same key.
+    is_one = any(table.columns[name].is_unique for name in names)
+    is_one = is_one or (not table.conditions and _is_key(names, use.table, load))
+    return replace(use, row=beside[0].row) if is_one else use
 
 
 def settle_conflicts(shape: Shape, load: Load) -> Shape:
