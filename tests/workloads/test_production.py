@@ -991,6 +991,166 @@ def test_a_key_of_one_column_has_no_states(condition, types):
     assert "s001_only" not in setup
 
 
+ACCOUNT = ("public", "account")
+ACCOUNTS = Table(
+    rows=400,
+    pages=4,
+    columns={
+        "id": Column(type=INT, is_unique=True, distinct=400),
+        "place": Column(type=INT, distinct=20),
+        "number": Column(type=INT, distinct=20),
+        "balance": Column(type=INT, distinct=400),
+    },
+    unique=(("id",), ("place", "number")),
+)
+MAKE_ACCOUNTS = (
+    "CREATE TABLE account (id int, place int, number int, balance int)",
+    "INSERT INTO account SELECT n, n / 20, n % 20, 500 + n FROM generate_series(0, 399) AS n",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("UPDATE account SET balance = balance - $1 WHERE id = $2 AND balance >= $1", 1000),
+        ("UPDATE account SET balance = balance - $1 WHERE id = $2 AND balance >= $3", 1000),
+        ("UPDATE account SET balance = balance - $1 WHERE id = $2 AND balance >= $3", 700),
+        ("UPDATE account SET number = number WHERE id = $1 AND balance >= $2", 1000),
+        ("DELETE FROM account WHERE id = $1 AND balance < $2", 0),
+        ("SELECT id FROM account WHERE balance > $1 AND id = $2 LIMIT 21", 900),
+        ("SELECT id FROM account WHERE place = $1 AND number = $2 AND balance BETWEEN $3 AND $4", 300),
+        ("SELECT count(*) FROM account AS a WHERE a.id = $1 AND a.balance > $2", 1000),
+    ],
+)
+def test_a_range_beside_a_key_keeps_the_row_in_as_many_calls_as_found_it(served, text, rows):
+    """Of two rows that have nothing to do with each other, one would hardly ever be in the range of the other."""
+    numbers = len(set(re.findall(r"\$\d", text)))
+    asked = statement(text, numbers, calls=1000, rows=rows)
+    load = replace(load_of(asked), tables={ACCOUNT: ACCOUNTS})
+    setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup.splitlines()[1:]
+    condition = re.sub(r"\$(\d)", r"p.v0_\1::int", text.partition(" WHERE ")[2].partition(" LIMIT")[0])
+
+    with empty_database(served) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
+        for line in (*MAKE_ACCOUNTS, *setup):
+            connection.execute(line)
+        found = connection.execute(
+            f"SELECT avg((EXISTS (SELECT FROM account AS a WHERE {condition.replace('account.', 'a.')}))::int),"
+            " max(v0_1::int) FROM pgtrial_workload.s001 AS p"
+        ).fetchone()
+
+    assert found is not None
+    assert float(found[0]) == pytest.approx(rows / 1000, abs=0.02)
+    if "$3" in text and "SET balance" in text:  # what is taken away is little: an account is not empty soon
+        assert found[1] == 1
+
+
+def test_where_a_unique_index_has_some_rows_only_a_range_beside_its_key_has_several():
+    asked = statement("SELECT id FROM account WHERE place = $1 AND number = $2 AND balance > $3", 3)
+    load = replace(load_of(asked), tables={ACCOUNT: replace(ACCOUNTS, conditions=frozenset(["balance"]))})
+
+    setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup
+
+    assert "s001_width" in setup
+
+
+def test_a_key_that_a_range_beside_it_ties_to_a_row_is_that_of_the_whole_transaction():
+    parts = [
+        statement("SELECT balance FROM account WHERE id = $1", 1),
+        statement("UPDATE account SET number = number WHERE id = $1 AND balance >= $2", 2),
+    ]
+    load = replace(load_of(*parts, statement("BEGIN"), statement("COMMIT")), tables={ACCOUNT: ACCOUNTS})
+
+    setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup
+
+    assert "coalesce((r1_0.c0)::text" in setup.partition(" AS v0_1")[0]
+
+
+POST = ("public", "post")
+POSTS = Table(
+    rows=300,
+    pages=9,
+    columns={
+        "id": Column(type=INT, is_unique=True, distinct=300),
+        "state": Column(type="text", distinct=3),
+        "data": Column(type="jsonb", distinct=300),
+        "other": Column(type="jsonb", distinct=300),
+    },
+    unique=(("id",),),
+    expressions=("lower(state), (data ->> 'it''s ref'::text)", "((other -> 'a'::text))::text, (other -> 'b'::text)"),
+    predicates=("((state)::text = 'ready'::text)", "(state <> 'done'::text)"),
+)
+
+
+@pytest.mark.parametrize(
+    ("condition", "types", "found"),
+    [
+        ("data->>$2 = $1", ("text", "text"), 1),
+        ("lower(data->>$1) = lower($2)", ("text", "text"), 1),
+        ("data->>$1 IN ($2, $3)", ("text",) * 3, 2),
+    ],
+)
+def test_the_key_of_a_document_is_that_of_an_index(served, condition, types, found):
+    """The server has made a parameter of it, and no value of a document is found by another one."""
+    asked = replace(statement(f"SELECT id FROM post WHERE {condition}"), types=types)
+    load = replace(load_of(asked), tables={POST: POSTS})
+    setup = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).setup.splitlines()[1:]
+    called = re.sub(r"\$(\d)", r"p.v0_\1", condition)
+
+    with empty_database(served) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
+        connection.execute("CREATE TABLE post (id int, data jsonb)")
+        connection.execute(
+            """INSERT INTO post SELECT n, jsonb_build_object('it''s ref', 'r' || n) FROM generate_series(1, 299) AS n
+            UNION ALL SELECT 300, '[]'"""
+        )
+        for line in setup:
+            connection.execute(line)
+        ((rows,),) = connection.execute(
+            f"SELECT avg((SELECT count(*) FROM post WHERE {called})) FROM pgtrial_workload.s001 AS p WHERE n <= 200"
+        )
+
+    assert float(rows) == pytest.approx(found, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_left_out"),
+    [
+        ("SELECT id FROM post WHERE other->$1 = $2", True),  # two keys have an index
+        ("SELECT id FROM post WHERE data->$1 = $2", True),
+        ("SELECT id FROM post WHERE data->$1->>$2 = $3", True),
+        ("SELECT count(*) FROM post GROUP BY other->>$1", True),
+        ("SELECT other->>$1 FROM post WHERE id = $2", False),
+    ],
+)
+def test_a_statement_that_finds_rows_by_a_key_of_documents_that_nothing_tells_is_left_out(text, is_left_out):
+    asked = replace(statement(text), types=("text",) * len(set(re.findall(r"\$\d", text))))
+
+    derived = derive_scripts(replace(load_of(asked), tables={POST: POSTS}), with_values=False)
+
+    assert [each.reason for each in derived.left_out] == ["the key of a document is not known"] * is_left_out
+
+
+@pytest.mark.parametrize(
+    ("lock", "how"), [("FOR UPDATE SKIP LOCKED", "$1: 'ready'"), ("", "$1: equal post.state, rows to the power of 1")]
+)
+def test_a_queue_takes_what_is_in_its_partial_index(lock, how):
+    asked = replace(statement(f"SELECT id FROM post WHERE state = $1 ORDER BY id LIMIT $2 {lock}"), types=("text", INT))
+    load = replace(load_of(asked), tables={POST: POSTS})
+
+    said = write_files(derive_scripts(load, with_values=False), load, DRAWS[0]).how["s001"]
+
+    assert said[0][0] == how
+
+
+def test_what_indexes_compute_is_read(shop):
+    shop.psql("shop", "CREATE TABLE part (a jsonb, b text)")
+    shop.psql("shop", "CREATE INDEX ON part ((a ->> 'x'), lower(b)) WHERE b = 'open'")
+
+    found = asyncio.run(read_load(shop.dsn("shop"))).tables["public", "part"]
+
+    assert found.expressions == ("(a ->> 'x'::text), lower(b)",)
+    assert found.predicates == ("(b = 'open'::text)",)
+
+
 def test_what_was_left_out_is_said(written):
     record = json.loads((written / "workload.json").read_text())
 

@@ -155,6 +155,19 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.refobjsubi
 WHERE (i.indisunique OR i.indisexclusion) AND i.indpred IS NOT NULL
 GROUP BY 1, 2"""
 
+# It locks a table for a moment, as parsing a statement about it does.
+_INDEXES: LiteralString = """
+SELECT n.nspname, c.relname,
+       coalesce(pg_catalog.array_agg(e.expressions) FILTER (WHERE e.expressions IS NOT NULL), '{}'),
+       coalesce(pg_catalog.array_agg(e.predicate) FILTER (WHERE e.predicate IS NOT NULL), '{}')
+FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+CROSS JOIN LATERAL (SELECT pg_catalog.pg_get_expr(i.indexprs, i.indrelid) AS expressions,
+                           pg_catalog.pg_get_expr(i.indpred, i.indrelid) AS predicate) AS e
+WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+  AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL)
+GROUP BY 1, 2"""
+
 # That number the rows of a table: identity, serial, and other defaults.
 _SEQUENCES: LiteralString = """
 SELECT n.nspname, c.relname, a.attname, qn.nspname, q.relname
@@ -268,7 +281,8 @@ class Table:
     """``columns`` are in the order of the table; ``unique`` are the columns of each unique index, ``excluded`` those of
     each exclusion constraint, and which of them it compares by "=". ``conditions`` are columns that decide whether
     such an index has a row, ``checks`` those that a CHECK compares with each other. ``width`` is what a row takes, in
-    bytes, 0 where it is not known.
+    bytes, 0 where it is not known. ``expressions`` are what indexes compute, ``predicates`` the conditions of partial
+    ones, as the server writes them.
 
     A view is one, too: without ``pages``, and with the rows of the largest table that it reads.
     """
@@ -281,6 +295,8 @@ class Table:
     conditions: frozenset[str] = frozenset()
     checks: tuple[tuple[str, ...], ...] = ()
     width: float = 0.0
+    expressions: tuple[str, ...] = ()
+    predicates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,6 +343,11 @@ async def read_load(conninfo: str, *, with_values: bool = False) -> Load:
         effects = await read_effects(connection)
         counted_for = await _read_time(connection)
     async with connect(conninfo, as_user=True) as connection:  # names in statements mean what they mean to the role
+        async with read_only(connection):
+            for schema, table, expressions, predicates in await (await connection.execute(_INDEXES)).fetchall():
+                if found := tables.get((schema, table)):
+                    computed, conditions = tuple(expressions), tuple(predicates)
+                    tables[schema, table] = replace(found, expressions=computed, predicates=conditions)
         ((path,),) = await (await connection.execute("SELECT pg_catalog.current_schemas(true)::text[]")).fetchall()
         described = [await _describe(connection, each) for each in counted if each.text]
     return Load(

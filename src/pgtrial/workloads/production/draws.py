@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pgtrial.postgres.production import Column, Load, Statement, Table, TableName
-from pgtrial.workloads.production.keys import is_fresh
-from pgtrial.workloads.production.uses import Role, Shape, Use
+from pgtrial.units import format_share
+from pgtrial.workloads.production.keys import can_number, is_fresh
+from pgtrial.workloads.production.uses import AMOUNT, Role, Shape, Use
 
 SCHEMA = "pgtrial_workload"
 COUNT = 20_000  # rows of parameters for each script
@@ -183,7 +184,7 @@ class Drawer:
         return rows
 
     def _is_range(self, uses: Sequence[Use]) -> bool:
-        return any(use.role in (Role.LOW, Role.HIGH) for use in uses)
+        return all(use.role in (Role.LOW, Role.HIGH) for use in uses)
 
     def other(self, use: Use) -> Drawn:
         """A parameter that no row has."""
@@ -201,10 +202,10 @@ class Drawer:
         assert table is not None
         columns = list(dict.fromkeys(use.column for use in uses))
         exponent = self._exponent(uses)
-        why = "as rows have it" if exponent is None else f"rows to the power of {exponent:.3g}"
+        how = "as rows have it" if exponent is None else f"rows to the power of {exponent:.3g}"
         newest = self._newest(table, uses) if exponent is None and not self._known(table, columns) else None
         if newest is not None:
-            why = f"as the newest {newest[1]} rows have it"
+            how = f"as the newest {newest[1]} rows have it"
         rows = self._rows(table, columns, uses, newest) if exponent is None else self._keys(table, columns)
         parts = [_left_of(f"c{columns.index(use.column)}", use) for use in uses]
         if needed := [f"({part}) IS NOT NULL" for part in parts if part]:
@@ -214,19 +215,44 @@ class Drawer:
         query = f"SELECT row_number() OVER (ORDER BY random()) AS n, {names} FROM ({_repeat(rows, self.count)}) AS u"
         drawn = {}
         for use in uses:
-            column = f"{name}.c{columns.index(use.column)}"
+            column, why = f"{name}.c{columns.index(use.column)}", how
             column = f"({part})" if (part := _left_of(column, use)) else column
             if use.role is Role.ANY:
                 length = self._list_length(use)
                 column = f"array_agg({column}) OVER (ORDER BY n ROWS BETWEEN {length - 1} PRECEDING AND CURRENT ROW)"
             elif use.role is Role.LIKE:
                 column = f"left({column}::text, 3) || '%'"
+            elif use.role in (Role.LOW, Role.HIGH):
+                column, why = self._end(column, use, uses)
             elif use.role is Role.PATTERN:
                 column = f"regexp_replace(left({column}::text, 3), '[^A-Za-z0-9 ]', '.', 'g')"
             elif use.role is Role.PART:
                 column = _part(column, self.load.tables[table].columns[use.column])
-            drawn[use.number] = Drawn(column, f"{use.role} {table[1]}.{use.column}, {why}")
+            at = "" if use.path is None else f" {' '.join(use.path)}"
+            drawn[use.number] = Drawn(column, f"{use.role} {table[1]}.{use.column}{at}, {why}")
         return query, drawn
+
+    def _end(self, column: str, use: Use, uses: Sequence[Use]) -> tuple[str, str]:
+        """The end of a range beside the key of a row: outermost, or, in as many calls as found no row, innermost.
+
+        Of several ends the first one leaves the row out.
+        """
+        assert use.table is not None
+        ends = [f"first_value({column}) OVER (ORDER BY {column}{order} NULLS LAST)" for order in ("", " DESC")]
+        outer, inner = ends if use.role is Role.LOW else reversed(ends)
+        is_taken = use.role is Role.LOW and (use.table, use.column) in self.shape.computed
+        if is_taken and can_number(self.load.tables[use.table].columns[use.column].type):
+            outer = AMOUNT  # what is taken away is there
+        found = min(1.0, self.statement.rows_per_call)
+        is_first = use == next(each for each in uses if each.role in (Role.LOW, Role.HIGH))
+        end = f"CASE WHEN random() < {found:.6g} THEN {outer} ELSE {inner} END" if is_first else outer
+        why = f"so that {format_share(found)} of the calls find the row of the key"
+        return self._age(end, use) if use.is_age else end, why
+
+    def _age(self, moment: str, use: Use) -> str:
+        """In whole days where the statement subtracts these from a day."""
+        is_days = self.statement.types[use.number - 1] == "integer"
+        return f"current_date - {moment}::date" if is_days else f"now() - {moment}"
 
     def _known(self, table: TableName, columns: Sequence[str]) -> str:
         """The values that statistics tell of one column; "" of several, and where they tell none."""
@@ -392,13 +418,7 @@ class Drawer:
         for use in uses:
             end = f"{name}.c{0 if use.role is Role.LOW else 1}"
             how = f"{use.role} {place[1]}.{column}, about {share * table.rows:.3g} rows"
-            if use.is_age:
-                is_days = self.statement.types[use.number - 1] == "integer"
-                drawn[use.number] = Drawn(
-                    f"current_date - {end}::date" if is_days else f"now() - {end}", f"the age of {how}"
-                )
-            else:
-                drawn[use.number] = Drawn(end, how)
+            drawn[use.number] = Drawn(self._age(end, use), f"the age of {how}") if use.is_age else Drawn(end, how)
         return query, drawn
 
     def _wanted(self, table: Table, column: Column) -> float:
@@ -412,8 +432,11 @@ class Drawer:
 
 def _left_of(value: str, use: Use) -> str:
     """What is left of a value, or of an element of it that is drawn, without the text that the statement puts around
-    it: NULL if the text is not there, "" where all of the value is meant.
+    it, or what a document has at a path: NULL if that is not there, "" where all of the value is meant.
     """
+    if use.path is not None:
+        operator, key = use.path
+        return f"{value} {operator} {literal(key)}"
     before, after = len(use.before), len(use.after)
     text = "e::text" if use.role is Role.ELEMENT else f"{value}::text"
     is_there = (

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pgtrial.postgres.production import Column, Load, Table, TableName
-from pgtrial.workloads.production.uses import Role, Shape, Use
+from pgtrial.workloads.production.uses import Role, Shape, Use, range_of
 
 _SIZE = re.compile(r"\((\d+)(?:,(-?\d+))?\)")
 _LENGTH_OF_NEW = 10  # characters of a new text: "new", and the number of one of ten million
@@ -41,6 +41,28 @@ def keep_own(shape: Shape, load: Load) -> Shape:
         for use in shape.uses
     )
     return replace(shape, uses=uses)
+
+
+def tie_ranges(shape: Shape, load: Load) -> Shape:
+    """With the ends of a range drawn of the row that a key beside it finds: of two rows that have nothing to do with
+    each other one is hardly in the range of the other.
+    """
+    return replace(shape, uses=tuple(_tied_to_row(use, shape, load) for use in shape.uses))
+
+
+def _tied_to_row(use: Use, shape: Shape, load: Load) -> Use:
+    if use.table is None or use.role not in (Role.LOW, Role.HIGH):
+        return use
+    beside = [
+        each
+        for each in shape.uses
+        if each.role is Role.EQUAL and each.table == use.table and use.row == range_of(each.row, use.column)
+    ]
+    names, table = {each.column for each in beside}, load.tables[use.table]
+    # A unique index may have some rows only, and others the same key.
+    is_one = any(table.columns[name].is_unique for name in names)
+    is_one = is_one or (not table.conditions and _is_key(names, use.table, load))
+    return replace(use, row=beside[0].row) if is_one else use
 
 
 def settle_conflicts(shape: Shape, load: Load) -> Shape:
@@ -95,10 +117,12 @@ def _found_by(shape: Shape, use: Use, load: Load) -> tuple[Use, ...]:
 
 
 def find_obstacle(shape: Shape, load: Load, returned: Collection[tuple[TableName, str]]) -> str:
-    """Why a statement would write a row that cannot be there beside the others, "" if it would not.
+    """Why a statement would write a row that cannot be there beside the others, or find others, "" if it would not.
 
     A key that refers to another row can be new only where that row is, and its statement has it ``returned``.
     """
+    if any(use.role is Role.KEY for use in shape.uses):
+        return "the key of a document is not known"
     for name, column in sorted(shape.computed):
         for key in _keys(load.tables[name]):
             news = (each for each in shape.uses if each.table == name and each.column in key.columns)
@@ -141,8 +165,12 @@ def _unique_search(shape: Shape, table: TableName, load: Load) -> tuple[Use, ...
         for each in shape.uses
         if each.role is Role.EQUAL and each.table == table and not each.row.startswith("in ")
     )
-    found = {each.column for each in searched}
-    return searched if any(names and set(names) <= found for names in load.tables[table].unique) else ()
+    return searched if _is_key({each.column for each in searched}, table, load) else ()
+
+
+def _is_key(columns: Collection[str], table: TableName, load: Load) -> bool:
+    """Whether one row at most has the same values of them."""
+    return any(names and set(names) <= set(columns) for names in load.tables[table].unique)
 
 
 def can_number(type_: str) -> bool:

@@ -13,6 +13,8 @@ from sqlglot import exp
 
 from pgtrial.postgres.production import Load, Statement, TableName
 from pgtrial.workloads.production.columns import SCOPES, WRITES, Columns
+from pgtrial.workloads.production.indexes import key_in, state_in
+from pgtrial.workloads.production.keys import can_number
 from pgtrial.workloads.production.rows import (
     computed_by,
     conflict_columns,
@@ -24,7 +26,7 @@ from pgtrial.workloads.production.rows import (
 )
 from pgtrial.workloads.production.texts import read_text
 from pgtrial.workloads.production.tokens import Token, token_at
-from pgtrial.workloads.production.uses import Role, Shape, Use
+from pgtrial.workloads.production.uses import AMOUNT, Role, Shape, Use, range_of
 from pgtrial.workloads.sql_tree import MARK, innermost, is_parameter, name_of, outermost, parse_statement
 
 _LOWER = (exp.GT, exp.GTE)  # a column is above its parameter, which is the lower end of a range
@@ -36,6 +38,12 @@ _BY_FUNCTION = {"date_trunc": _UNIT, "date_part": _UNIT, "extract": _UNIT, "time
 _BESIDE = (exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Distance)
 _PATTERNS = (exp.RegexpLike, exp.RegexpILike, exp.SimilarTo)
 _TEXTS = frozenset(("text", "character varying", "character"))
+_DOCUMENTS: dict[type[exp.Expr], str] = {
+    exp.JSONExtract: "->",
+    exp.JSONExtractScalar: "->>",
+    exp.JSONBExtract: "#>",
+    exp.JSONBExtractScalar: "#>>",
+}
 _NOW = (exp.CurrentTimestamp, exp.Localtimestamp, exp.CurrentDate)
 _AGES = ("interval", "integer")  # what the server subtracts from a time, or from a day
 _OF_TYPE = (Role.BESIDE, Role.PATTERN, Role.PART, Role.ELEMENT)  # only where the parameter has the type of the column
@@ -56,6 +64,9 @@ def read_shape(statement: Statement, load: Load) -> Shape:
                     use = _other(number)
                 if found.get(number, _other(number)).role is Role.OTHER:  # of its uses one with a column tells most
                     found[number] = use
+        for number in _amounts(tree, statement):
+            if found[number].role is Role.OTHER:
+                found[number] = Use(number=number, role=Role.FIXED, word=AMOUNT)
     numbers = range(1, len(statement.types) + 1)
     uses = tuple(found.get(number, Use(number=number, role=Role.OTHER)) for number in numbers)
     if tree is None:
@@ -74,6 +85,18 @@ def read_shape(statement: Statement, load: Load) -> Shape:
     )
 
 
+def _amounts(tree: exp.Expr, statement: Statement) -> Iterator[int]:
+    """Numbers that UPDATE takes away from a column."""
+    for change in tree.find_all(exp.Update):
+        for each in change.expressions:
+            taken = innermost(each.expression) if isinstance(each, exp.EQ) else None
+            amount = innermost(taken.expression) if isinstance(taken, exp.Sub) else None
+            if is_parameter(amount) and isinstance(amount, exp.Column):
+                number = int(amount.name.removeprefix(MARK))
+                if number <= len(statement.types) and can_number(statement.types[number - 1]):
+                    yield number
+
+
 def _assign_one_by_one(tree: exp.Expr) -> None:
     """SET (a, b) = (x, y) is SET a = x, b = y."""
     for change in tree.find_all(exp.Update, exp.OnConflict):
@@ -90,6 +113,8 @@ def _assign_one_by_one(tree: exp.Expr) -> None:
 
 def _has_type(use: Use, statement: Statement, load: Load) -> bool:
     assert use.table is not None
+    if use.path is not None:
+        return True
     types = (load.tables[use.table].columns[use.column].type, statement.types[use.number - 1])
     column, own = (re.sub(r"\(.*?\)", "", each) for each in types)
     if use.role is Role.ELEMENT:
@@ -166,6 +191,12 @@ class _Finder:
             return Use(number=number, role=Role.LIMIT)
         if isinstance(parent, exp.Offset):
             return Use(number=number, role=Role.OFFSET)
+        if isinstance(parent, tuple(_DOCUMENTS)) and value.arg_key == "expression":
+            path = self._path_of(parent)
+            if path is not None:
+                return Use(number=number, role=Role.FIXED, word=path[2][1])
+            decides = parent.find_ancestor(exp.Where, exp.Join, exp.Group, exp.Having)
+            return Use(number=number, role=Role.KEY) if decides else _other(number)
         if isinstance(parent, exp.Any):
             above = parent.parent
             return self._compared(Role.ANY, above, parent, number) if isinstance(above, exp.EQ) else _other(number)
@@ -290,6 +321,12 @@ class _Finder:
 
     def _of_column(self, role: Role, node: exp.Expr, number: int, *, row: str = "") -> Use:
         column = innermost(node)
+        path = self._path_of(column) if role is Role.EQUAL and column is not None else None
+        if path is not None:
+            table, name, at = path
+            return Use(
+                number=number, role=Role.BESIDE, table=table, column=name, row=f"{Role.BESIDE} {number}", path=at
+            )
         if not isinstance(column, exp.Column) or column.name.startswith(MARK):
             return _other(number)
         found = self.columns.find(column)
@@ -298,9 +335,22 @@ class _Finder:
         alias, table, name = found
         if role in (Role.EQUAL, Role.LOW, Role.HIGH) and not self.columns.load.tables[table].columns[name].has_order:
             role, row = Role.BESIDE, f"{Role.BESIDE} {number}"
+        if role is Role.EQUAL and _skips_locked(node) and (state := state_in(self.columns.load.tables[table], name)):
+            return Use(number=number, role=Role.FIXED, word=state)
         own_rows = {Role.SET: f"set {alias}", Role.ELEMENT: f"element {alias}.{name}"}
-        own_rows |= dict.fromkeys((Role.LOW, Role.HIGH), f"range {alias}.{name}")
+        own_rows |= dict.fromkeys((Role.LOW, Role.HIGH), range_of(alias, name))
         return Use(number=number, role=role, table=table, column=name, row=row or own_rows.get(role, alias))
+
+    def _path_of(self, node: exp.Expr) -> tuple[TableName, str, tuple[str, str]] | None:
+        """The column with documents, and the operator and the key with which an index has them."""
+        operator = _DOCUMENTS.get(type(node))
+        column = innermost(node.this) if operator is not None and is_parameter(node.expression) else None
+        found = self.columns.find(column) if isinstance(column, exp.Column) else None
+        if operator is None or found is None:
+            return None
+        _, table, name = found
+        key = key_in(self.columns.load.tables[table], name, operator)
+        return None if key is None else (table, name, (operator, key))
 
     def _inserted(self, value: exp.Expr, parent: exp.Expr, number: int) -> Use:
         """A value of a new row, if that is what it is."""
@@ -351,6 +401,12 @@ def _role_beside(value: exp.Expr, parent: exp.Expr) -> Role | None:
     if isinstance(parent, exp.ArrayOverlaps):
         return Role.PART
     return Role.BESIDE if isinstance(parent, _BESIDE) else None
+
+
+def _skips_locked(node: exp.Expr) -> bool:
+    """Whether it is of a query that takes what nobody else has taken."""
+    query = node.find_ancestor(exp.Select)
+    return query is not None and any(each.args.get("wait") is False for each in query.args.get("locks") or ())
 
 
 def _first(values: exp.Expr) -> int:

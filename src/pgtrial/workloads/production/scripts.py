@@ -34,6 +34,7 @@ from pgtrial.workloads.production.keys import (
     keep_own,
     room_of,
     settle_conflicts,
+    tie_ranges,
 )
 from pgtrial.workloads.production.parameters import read_shape
 from pgtrial.workloads.production.texts import LEVELS, Refusal, Text, control_of, examine, level_of, triggers_of
@@ -152,7 +153,7 @@ def derive_scripts(load: Load, *, with_values: bool) -> DerivedScripts:
         same, text = found.get(text.canonical, (None, text))
         found[text.canonical] = (statement if same is None else same.plus(statement), text)
     for statement, text in found.values():
-        shape = settle_conflicts(keep_own(read_shape(statement, load), load), load)
+        shape = settle_conflicts(keep_own(tie_ranges(read_shape(statement, load), load), load), load)
         if is_known(statement, shape, load):
             members.append(Member(statement=statement, text=text, shape=shape))
         else:
@@ -337,9 +338,12 @@ class _Writer:
                     variable = self._shared(variable, use, shared, taken)
                 taken.add(variable)
                 self.variables[place, use.number] = variable
-                if variable in alone and use.role is Role.NEW and use.number in drawn:
-                    # Each row is there once, and those that refer to it tell how often it is asked for.
+                is_tied = any(each.row == use.row and each.role in (Role.LOW, Role.HIGH) for each in member.shape.uses)
+                if variable in alone and (is_tied or use.role is Role.NEW) and use.number in drawn:
+                    # Each row is there once, and those that refer to it tell how often it is asked for. That of which
+                    # the ends of a range are decides before these.
                     self.columns[variable] = self._with_default(member, use, drawn[use.number])
+                    alone -= {variable} if is_tied else set()
                 if use.is_apart and variable not in self.fresh:
                     self.renewed[variable] = f"coalesce({self._other_row(place, use)}.{variable}, p.{variable})"
                 if variable in self.columns or variable in self.fresh:

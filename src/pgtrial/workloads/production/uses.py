@@ -5,6 +5,8 @@ from enum import StrEnum
 
 from pgtrial.postgres.production import Load, TableName
 
+AMOUNT = "1"  # that is taken away from a column: with more of it a row would soon have nothing left
+
 
 class Role(StrEnum):
     """``SET`` is for values that are written into rows that are there, ``NEW`` for those of new rows."""
@@ -23,6 +25,7 @@ class Role(StrEnum):
     LIMIT = "limit"
     OFFSET = "offset"
     FIXED = "word"
+    KEY = "key"
     OTHER = "by type"
 
 
@@ -34,7 +37,8 @@ class Use:
     ``changes`` are those to which a changed row gets values of parameters. ``is_age``: the parameter is subtracted
     from the time that it is, and the column is compared to that. ``word`` is what a parameter is that only some words
     can be. The text of the statement puts ``before`` and ``after`` around it, and the column is compared to all of
-    that.
+    that. Of a document it is compared to what is at ``path``, an operator and a key; a parameter that is a key is
+    ``Role.KEY`` where nothing tells it.
 
     Where ON CONFLICT may find a row in the way, by the columns of ``conflict`` or by any if there are none, ``new`` is
     the part of the calls that make a new row, None where nothing tells. ``is_apart``: for a new row it is drawn of
@@ -55,6 +59,7 @@ class Use:
     is_apart: bool = False
     before: str = ""
     after: str = ""
+    path: tuple[str, str] | None = None
 
     @property
     def is_mixed(self) -> bool:
@@ -80,6 +85,11 @@ class Shape:
     returned: tuple[tuple[str, str], ...] = ()
     computed: frozenset[tuple[TableName, str]] = frozenset()
     is_upsert: bool = False
+
+
+def range_of(alias: str, column: str) -> str:
+    """What the row is called of which the ends of a range are drawn, apart from what else is compared."""
+    return f"range {alias}.{column}"
 
 
 def key_of(use: Use, load: Load) -> tuple[TableName, str] | None:
