@@ -10,15 +10,14 @@ _KEY = re.compile(rf"(?<![\w$\".]){_NAME} (->>|->|\#>>|\#>) {_TEXT}::text")
 _STATE = re.compile(rf"(?<![\w$\".]){_NAME}\)*(?:::[\w .\"]+)? = (?:{_TEXT}::|(\d+)\))")
 
 
-def key_in(table: Table, column: str, operator: str) -> str | None:
-    """The only key of documents that indexes have with an operator; None if there is none, or several."""
-    found = {
+def keys_in(table: Table, column: str, operator: str) -> frozenset[str]:
+    """Of documents, the keys that indexes have with an operator."""
+    return frozenset(
         key.replace("''", "'")
         for text in table.expressions
         for name, own, key in _KEY.findall(text)
         if _plain(name) == column and own == operator and key.isprintable()
-    }
-    return found.pop() if len(found) == 1 else None
+    )
 
 
 def state_in(table: Table, column: str) -> str | None:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from pgtrial.postgres.production import Load, Statement, TableName
 from pgtrial.workloads.production.columns import SCOPES, WRITES, Columns
-from pgtrial.workloads.production.indexes import key_in, state_in
+from pgtrial.workloads.production.indexes import keys_in, state_in
 from pgtrial.workloads.production.keys import can_number
 from pgtrial.workloads.production.rows import (
     computed_by,
@@ -192,10 +192,11 @@ class _Finder:
         if isinstance(parent, exp.Offset):
             return Use(number=number, role=Role.OFFSET)
         if isinstance(parent, tuple(_DOCUMENTS)) and value.arg_key == "expression":
-            path = self._path_of(parent)
-            if path is not None:
-                return Use(number=number, role=Role.FIXED, word=path[2][1])
-            decides = parent.find_ancestor(exp.Where, exp.Join, exp.Group, exp.Having)
+            keys = self._paths_of(parent)
+            if len(keys) == 1:
+                return Use(number=number, role=Role.FIXED, word=keys[0][2][1])
+            # Without an index the table is read whatever the key is.
+            decides = keys and parent.find_ancestor(exp.Where, exp.Join, exp.Group, exp.Having)
             return Use(number=number, role=Role.KEY) if decides else _other(number)
         if isinstance(parent, exp.Any):
             above = parent.parent
@@ -321,9 +322,9 @@ class _Finder:
 
     def _of_column(self, role: Role, node: exp.Expr, number: int, *, row: str = "") -> Use:
         column = innermost(node)
-        path = self._path_of(column) if role is Role.EQUAL and column is not None else None
-        if path is not None:
-            table, name, at = path
+        paths = self._paths_of(column) if role is Role.EQUAL and column is not None else ()
+        if len(paths) == 1:
+            ((table, name, at),) = paths
             return Use(
                 number=number, role=Role.BESIDE, table=table, column=name, row=f"{Role.BESIDE} {number}", path=at
             )
@@ -341,16 +342,16 @@ class _Finder:
         own_rows |= dict.fromkeys((Role.LOW, Role.HIGH), range_of(alias, name))
         return Use(number=number, role=role, table=table, column=name, row=row or own_rows.get(role, alias))
 
-    def _path_of(self, node: exp.Expr) -> tuple[TableName, str, tuple[str, str]] | None:
-        """The column with documents, and the operator and the key with which an index has them."""
+    def _paths_of(self, node: exp.Expr) -> tuple[tuple[TableName, str, tuple[str, str]], ...]:
+        """The column with documents, and the operator and each key with which an index has them."""
         operator = _DOCUMENTS.get(type(node))
         column = innermost(node.this) if operator is not None and is_parameter(node.expression) else None
         found = self.columns.find(column) if isinstance(column, exp.Column) else None
         if operator is None or found is None:
-            return None
+            return ()
         _, table, name = found
-        key = key_in(self.columns.load.tables[table], name, operator)
-        return None if key is None else (table, name, (operator, key))
+        keys = keys_in(self.columns.load.tables[table], name, operator)
+        return tuple((table, name, (operator, key)) for key in sorted(keys))
 
     def _inserted(self, value: exp.Expr, parent: exp.Expr, number: int) -> Use:
         """A value of a new row, if that is what it is."""

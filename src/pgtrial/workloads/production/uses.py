@@ -38,7 +38,7 @@ class Use:
     from the time that it is, and the column is compared to that. ``word`` is what a parameter is that only some words
     can be. The text of the statement puts ``before`` and ``after`` around it, and the column is compared to all of
     that. Of a document it is compared to what is at ``path``, an operator and a key; a parameter that is a key is
-    ``Role.KEY`` where nothing tells it.
+    ``Role.KEY`` where several have an index.
 
     Where ON CONFLICT may find a row in the way, by the columns of ``conflict`` or by any if there are none, ``new`` is
     the part of the calls that make a new row, None where nothing tells. ``is_apart``: for a new row it is drawn of
