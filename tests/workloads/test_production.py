@@ -1406,6 +1406,18 @@ def test_without_the_right_to_copy_another_way_is_told(shop, written, tmp_path, 
     assert "--in-place" in said
 
 
+def test_settings_that_the_role_may_not_give_a_copy_are_told_once(shop, written, tmp_path, capsys):
+    folder = shutil.copytree(written, tmp_path / "load")
+    shop.psql("postgres", "CREATE DATABASE held", "CREATE ROLE holder LOGIN CREATEDB", "GRANT pg_monitor TO holder")
+    shop.psql("held", "CREATE EXTENSION pg_stat_statements", "ALTER DATABASE held SET log_statement = 'all'")
+    shop.psql("postgres", "ALTER DATABASE held OWNER TO holder")
+
+    main(["workload", f"{shop.dsn('held')} user=holder", "--check", str(folder), "--seconds", "1", "--allow-writes"])
+
+    said = "".join(capsys.readouterr())
+    assert said.count("Copies lack settings of the original, which your role may not give them: log_statement\n") == 1
+
+
 @pytest.mark.parametrize(
     ("file", "line", "said"),
     [
