@@ -9,7 +9,7 @@ itself included, Bailey & Druilhet, Ann. Statist. 32 (2004) 1650-1661.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -96,6 +96,29 @@ def find_carry_over(
     )
 
 
+def find_left_by(
+    values: NDArray[np.float64], after: NDArray[np.bool_], groups: Sequence[Hashable], *, share: float
+) -> CarryOver | None:
+    """What is left by an arm, which whoever comes next pays alike: least squares with the mean of each group of runs;
+    None where no group has runs after one of the arm and others.
+
+    values : (n,), of runs of all arms. after : (n,), whether each came after one of the arm. groups : (n,), the arm and
+    the host of each. share : of the runs that are asked about, that came after one of it.
+    """
+    members = np.array([groups.index(group) for group in groups], dtype=np.intp)
+    sizes = np.maximum(np.bincount(members), 1)
+    own, rest = (
+        each - (np.bincount(members, weights=each) / sizes)[members] for each in (after.astype(np.float64), values)
+    )
+    degrees, information = rest.size - len(set(groups)) - 1, float(own @ own)
+    if degrees < 1 or information < _LEAST:
+        return None
+    effect = float(own @ rest) / information
+    noise = rest - effect * own
+    error = float(np.sqrt(noise @ noise / degrees / information))
+    return CarryOver(effect=effect, error=error, degrees=degrees, lacking=1 - share)
+
+
 def _without_others(values: NDArray[np.float64], after: NDArray[np.bool_]) -> tuple[NDArray[np.float64], float]:
     """Values without what the effect and the place explain of them, and what they are where both orders count alike."""
     if not has_both_orders(after):
@@ -116,3 +139,19 @@ def bound_carry_over(comparison: Comparison, found: CarryOver | None, *, at_most
         return comparison
     missing = found.most_missing if at_most else found.missing
     return extend(comparison, down=max(0.0, -missing), up=max(0.0, missing))
+
+
+def bound_in_use(comparison: Comparison, found: CarryOver | None) -> Comparison:
+    """The comparison, which nothing else extends yet, with an interval that also holds for an arm that comes after
+    itself, whether or not it is seen that it leaves anything; without one where nothing tells.
+
+    The estimates are independent, as ``found`` is of differences between runs of a group: their errors add up as
+    squares.
+    """
+    if comparison.low is None or comparison.high is None or not comparison.error:
+        return comparison
+    if found is None:
+        return replace(comparison, low=None, high=None)
+    half = (math.log(comparison.high) - math.log(comparison.low)) / 2
+    more = half * (math.hypot(1.0, found.error * found.lacking / comparison.error) - 1)
+    return extend(comparison, down=max(0.0, more - found.missing), up=max(0.0, more + found.missing))

@@ -1,15 +1,14 @@
 """Is an arm enough? Its own values against a fixed limit, which no other arm has a part in."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.effects.attempts import count_failed, count_interrupted
-from pgtrial.analysis.effects.comparison import compare_when_due, read_reach, value_of
-from pgtrial.analysis.effects.contrasts import read_own_carry_over
+from pgtrial.analysis.effects.comparison import compare_when_due, owners_before, read_reach, value_of
 from pgtrial.analysis.effects.lost import Key, hides_times, lost_share
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import LOST, STEP, Values
@@ -22,7 +21,7 @@ from pgtrial.model.metric import Better
 from pgtrial.model.observable import find_observable
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.base import Comparison
-from pgtrial.stats.carry_over import bound_carry_over
+from pgtrial.stats.carry_over import CarryOver, bound_in_use, find_left_by
 from pgtrial.stats.equivalence import judge
 from pgtrial.stats.failures import bound_failures, interrupted_share
 from pgtrial.stats.interval import extend
@@ -124,19 +123,37 @@ def _hold(
     blocks = [run.slot.block for run in runs]
     limit = np.full(reached.shape, wanted.limit.value)
     comparison = compare_when_due(evidence, limit, reached, comparisons=comparisons, after=None, blocks=blocks)
+    if rules.bears_alike:
+        known = ((run.id, values.get((run.id, *key), 0.0)) for run in evidence.valid)
+        left = _read_left(evidence, {run: math.log(value) for run, value in known if value > 0}, arm)
+        comparison = bound_in_use(comparison, left)
     comparison = bound_steps(comparison, (reached,), reach=read_reach(values, runs, key, STEP))
     if rules.bears_alike:
         share = interrupted_share(_count_interrupted(evidence, arm), comparison.blocks)
         logs = np.log(reached / wanted.limit.value)
         lost = read_reach(values, runs, key, LOST)
         comparison = extend(comparison, down=0.0, up=lost if math.isfinite(lost) else 0.0)
-        comparison = bound_carry_over(comparison, read_own_carry_over(evidence, {arm: 1.0}, logs, blocks))
         comparison = bound_failures(comparison, logs[np.isfinite(logs)], share=share)
     return _Held(
         value=_value(comparison, wanted.limit.value),
         blocks=comparison.blocks,
         missing=missing,
         verdict=_verdict(evidence, comparison, wanted),
+    )
+
+
+def _read_left(evidence: Evidence, reached: Mapping[int, float], arm: str) -> CarryOver | None:
+    """What the arm leaves for the run after it, of what runs reached, by run: told from all of these runs, as it rarely
+    comes after itself.
+    """
+    owners = owners_before(evidence, {arm: 1})
+    runs = [run for run in evidence.valid if run.id in reached]
+    mine = [owners[run.id] for run in runs if run.slot.arm == arm]
+    return find_left_by(
+        np.array([reached[run.id] for run in runs]),
+        np.array([owners[run.id] > 0 for run in runs]),
+        [(run.slot.arm, evidence.hosts.get(run.slot.block)) for run in runs],
+        share=sum(mine) / len(mine) if mine else 0.0,
     )
 
 

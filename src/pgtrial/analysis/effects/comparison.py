@@ -212,16 +212,22 @@ def followed(evidence: Evidence, weights: Mapping[str, float]) -> dict[int, floa
 
     ``weights``: of the logarithms of arms in the contrast, by arm.
     """
-    signs = {arm: int(np.sign(weight)) for arm, weight in weights.items()}
     total = sum(map(abs, weights.values()))
     found: dict[int, float] = {}
-    counted = {run.id for run in evidence.valid}
+    owners = owners_before(evidence, {arm: int(np.sign(weight)) for arm, weight in weights.items()})
+    for run in evidence.valid:
+        share = weights.get(run.slot.arm, 0.0) * owners[run.id] / total
+        found[run.slot.block] = found.get(run.slot.block, 0.0) + share
+    return found
+
+
+def owners_before(evidence: Evidence, signs: Mapping[str, int]) -> dict[int, int]:
+    """Whose run came before each one on its host, as ``runs_before`` gives it; by run."""
+    found: dict[int, int] = {}
     for host in dict.fromkeys(evidence.hosts.get(run.slot.block) for run in evidence.runs):
         runs = [run for run in evidence.runs if evidence.hosts.get(run.slot.block) == host]
-        for run, owner in zip(runs, runs_before([run.slot.arm for run in runs], signs), strict=True):
-            if run.id in counted:
-                share = weights.get(run.slot.arm, 0.0) * owner / total
-                found[run.slot.block] = found.get(run.slot.block, 0.0) + share
+        owners = runs_before([run.slot.arm for run in runs], signs)
+        found |= zip((run.id for run in runs), owners, strict=True)
     return found
 
 
