@@ -353,3 +353,19 @@ def test_where_nothing_is_left_a_limit_above_is_met(more: int) -> None:
         met += judge_acceptance(evidence, values, ())[0].verdict is Verdict.SUPPORTED
 
     assert met >= 0.9 * experiments
+
+
+@pytest.mark.parametrize(("more", "blocks"), [(0, 24), (2, 24)])
+def test_of_values_with_zeros_what_an_arm_leaves_is_borne(more: int, blocks: int) -> None:
+    """There are deadlocks only in runs after one of b: by their median b has none, and in use it is beyond the limit.
+
+    Of a metric that is zero throughout nothing is left.
+    """
+    seeds, name, met = random.Random(3), "db.deadlocks", list[Verdict]()
+    for _ in range(10):
+        evidence = asking(plan_trial(seeds, blocks=blocks, more=more), {"metric": name, "at_most": 0.15, "arm": "b"})
+        for after_b, verdict in ((0.3, Verdict.INCONCLUSIVE), (0.0, Verdict.SUPPORTED)):
+            values = leaving(evidence, name, after_b=after_b, else_=0.0, sd=0.1)
+            met += [judge_acceptance(evidence, values, ())[0].verdict, verdict]
+
+    assert met[::2] == met[1::2]

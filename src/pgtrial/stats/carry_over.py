@@ -45,10 +45,14 @@ class CarryOver:
         return self.effect * self.lacking
 
     @property
+    def reach(self) -> float:
+        """By how much more, or less, may be missing than is estimated."""
+        return t_quantile(_ONE_SIDED, self.degrees) * self.error * abs(self.lacking)
+
+    @property
     def most_missing(self) -> float:
         """What is missing at most, on the side on which it is."""
-        reach = t_quantile(_ONE_SIDED, self.degrees) * self.error * abs(self.lacking)
-        return self.missing + math.copysign(reach, self.missing)
+        return self.missing + math.copysign(self.reach, self.missing)
 
 
 def runs_before(arms: Sequence[str], signs: Mapping[str, int]) -> list[int]:

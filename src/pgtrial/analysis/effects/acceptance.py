@@ -119,7 +119,8 @@ def _hold(
         runs = tuple(run for run, value in zip(runs, reached, strict=True) if not np.isnan(value))
         reached = reached[~np.isnan(reached)]
     if rules.bears_alike and (reached == 0).any():
-        return _hold_median(evidence, reached, wanted, arm=arm, missing=missing, comparisons=comparisons)
+        left = _read_left_with_zeros(evidence, values, arm, key)
+        return _hold_median(evidence, reached, wanted, left, arm=arm, missing=missing, comparisons=comparisons)
     blocks = [run.slot.block for run in runs]
     limit = np.full(reached.shape, wanted.limit.value)
     comparison = compare_when_due(evidence, limit, reached, comparisons=comparisons, after=None, blocks=blocks)
@@ -157,10 +158,22 @@ def _read_left(evidence: Evidence, reached: Mapping[int, float], arm: str) -> Ca
     )
 
 
+def _read_left_with_zeros(evidence: Evidence, values: Values, arm: str, key: Key) -> CarryOver | None:
+    """In the metric's own unit, in which arms may be far apart: told from the arm's own runs, and from those of all
+    arms only where these do not tell.
+    """
+    told = [run for run in evidence.valid if math.isfinite(values.get((run.id, *key), math.nan))]
+    of_arm, of_all = (
+        {run.id: values[run.id, *key] for run in told if is_all or run.slot.arm == arm} for is_all in (False, True)
+    )
+    return _read_left(evidence, of_arm, arm) or _read_left(evidence, of_all, arm)
+
+
 def _hold_median(
     evidence: Evidence,
     reached: NDArray[np.float64],
     wanted: AcceptanceTable,
+    left: CarryOver | None,
     *,
     arm: str,
     missing: int,
@@ -169,23 +182,26 @@ def _hold_median(
     """Of values that have no logarithm, since some are zero, by the interval of their median, which needs none.
 
     Nothing where more than the values bear on it: interruptions, several hosts, blocks that are still to come. Few that
-    are far beyond the limit do not move a median, so the mean has to be within it as well.
+    are far beyond the limit do not move a median, so the mean has to be within it as well, both with the most that the
+    arm in use may have beyond them.
     """
     known, limit = reached[~np.isnan(reached)], wanted.limit.value
     is_open = evidence.is_provisional or evidence.is_spread or known.size < reached.size
     due = None if is_open or _count_interrupted(evidence, arm) else evidence.confidence_at(known.size)
     interval = None if due is None else median_interval(known, confidence=1 - (1 - due) / comparisons)
     middle, verdict = float(np.median(known)), Verdict.INCONCLUSIVE
-    if interval is None:
+    if interval is None or left is None:
         return _Held(value=Estimate(value=middle), blocks=known.size, missing=missing, verdict=verdict)
+    down, up = (max(0.0, left.reach + side * left.missing) for side in (-1, 1))
+    low, high = max(0.0, interval.low - down), interval.high + up
     if known.size >= evidence.rules.fewest_blocks:
         if wanted.at_most is None:
-            verdict = Verdict.REFUTED if interval.high < limit else verdict
-        elif interval.low > limit:
+            verdict = Verdict.REFUTED if high < limit else verdict
+        elif low > limit:
             verdict = Verdict.REFUTED
-        elif interval.high <= limit and known.mean() <= limit:
+        elif high <= limit and known.mean() + up <= limit:
             verdict = Verdict.SUPPORTED
-    value = Estimate(value=middle, low=interval.low, high=interval.high)
+    value = Estimate(value=middle, low=low, high=high)
     return _Held(value=value, blocks=known.size, missing=missing, verdict=verdict)
 
 
