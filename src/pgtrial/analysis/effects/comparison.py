@@ -210,11 +210,15 @@ def followed(evidence: Evidence, weights: Mapping[str, float]) -> dict[int, floa
     """How far the arms of a contrast followed runs of their own side in each block: 1 where all of them did, -1 where
     all followed the other side; by block.
 
-    ``weights``: of the logarithms of arms in the contrast, by arm.
+    ``weights``: of the logarithms of arms in the contrast, by arm. A placebo leaves what the control does, whose
+    settings it has; by rules 14 it was taken for an arm between both.
     """
     total = sum(map(abs, weights.values()))
     found: dict[int, float] = {}
-    owners = owners_before(evidence, {arm: int(np.sign(weight)) for arm, weight in weights.items()})
+    signs = {arm: int(np.sign(weight)) for arm, weight in weights.items()}
+    if evidence.rules.bears_alike and evidence.placebo is not None and evidence.control is not None:
+        signs.setdefault(evidence.placebo.name, signs.get(evidence.control.name, 0))
+    owners = owners_before(evidence, signs)
     for run in evidence.valid:
         share = weights.get(run.slot.arm, 0.0) * owners[run.id] / total
         found[run.slot.block] = found.get(run.slot.block, 0.0) + share
