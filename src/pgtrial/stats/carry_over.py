@@ -100,6 +100,40 @@ def find_carry_over(
     )
 
 
+def find_among_arms(
+    values: NDArray[np.float64],
+    before: NDArray[np.float64],
+    groupings: Sequence[Sequence[Hashable]],
+    *,
+    pairs: NDArray[np.float64],
+    after: NDArray[np.bool_],
+) -> CarryOver | None:
+    """As ``find_carry_over``, of an experiment with more arms, whose runs pay for what is left as well: least squares
+    over the runs of all; None where they do not tell.
+
+    Both leave something of their own, compared with other arms and with nobody; ``effect`` is what is missing by what
+    the arm's effect lacks on average of both.
+
+    values : (n,), logarithms of runs of all arms. before : (2, n), whether each came after one of the arm, and after
+    one of the control. groupings : of (n,) each, what runs differ by otherwise: block, arm, place in the block. pairs :
+    (2, blocks), ``before`` of the arm's run less that of the control's. after : (blocks,), as there.
+    """
+    others = [[each == one for each in group] for group in groupings for one in dict.fromkeys(group)]
+    design = np.array([*before, *others], dtype=np.float64).T
+    lacking = np.zeros(design.shape[1])
+    lacking[:2] = [sign - _without_others(owned, after)[1] for sign, owned in zip((1, -1), pairs, strict=True)]
+    squares = design.T @ design
+    inverse = np.linalg.pinv(squares, rcond=_LEAST, hermitian=True)
+    degrees = values.size - int(np.linalg.matrix_rank(squares, hermitian=True))
+    share = float(lacking[0] - lacking[1]) / 2
+    if degrees < 1 or share < _LEAST or not np.allclose(squares @ inverse @ lacking, lacking, atol=1e-6):
+        return None
+    fitted = inverse @ design.T @ values
+    noise = values - design @ fitted
+    error = math.sqrt(float(noise @ noise) / degrees * float(lacking @ inverse @ lacking))
+    return CarryOver(effect=float(lacking @ fitted) / share, error=error / share, degrees=degrees, lacking=share)
+
+
 def find_left_by(
     values: NDArray[np.float64], after: NDArray[np.bool_], groups: Sequence[Hashable], *, share: float
 ) -> CarryOver | None:

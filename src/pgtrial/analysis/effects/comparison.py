@@ -19,7 +19,7 @@ from pgtrial.model.metric import Better
 from pgtrial.model.observable import find_observable, floor_of
 from pgtrial.model.run import RunRow
 from pgtrial.stats.base import Comparison
-from pgtrial.stats.carry_over import CarryOver, bound_carry_over, find_carry_over, runs_before
+from pgtrial.stats.carry_over import CarryOver, bound_carry_over, find_among_arms, find_carry_over, runs_before
 from pgtrial.stats.fade import Turns, bound_fade
 from pgtrial.stats.failures import bound_failures
 from pgtrial.stats.hosts import compare_hosts, hide_unfinished
@@ -52,7 +52,7 @@ def compare_metric(
     after = places(evidence, evidence.pairs(arm))
     blocks = blocks_of(evidence.pairs(arm))
     comparison = compare_when_due(evidence, control, treated, comparisons=comparisons, after=after, blocks=blocks)
-    left = read_carry_over(evidence, arm, control, treated)
+    left = _read_among_arms(evidence, values, arm, key) or read_carry_over(evidence, arm, control, treated)
     comparison = bound_carry_over(comparison, left, at_most=evidence.rules.bears_all_that_is_left)
     sides = tuple(zip(*evidence.pairs(arm), strict=True))
     reach = max((read_reach(values, runs, key, STEP) for runs in sides), default=0.0)
@@ -204,6 +204,26 @@ def read_carry_over(
     with np.errstate(divide="ignore", invalid="ignore"):
         log_ratios = np.log(treated) - np.log(control)
     return find_carry_over(log_ratios, np.array(after), np.array([before[run.slot.block] for run, _ in pairs]))
+
+
+def _read_among_arms(evidence: Evidence, values: Values, arm: str, key: Key) -> CarryOver | None:
+    """As ``read_carry_over``, told from the runs of all arms, where others than the two have some; None by rules 14."""
+    pairs = evidence.pairs(arm)
+    after = places(evidence, pairs) if evidence.rules.bears_alike else None
+    of_control = [each.name for each in (evidence.control, evidence.placebo) if each is not None and each.name != arm]
+    if after is None or not {each.name for each in evidence.arms} - {arm, *of_control}:
+        return None
+    sides = [owners_before(evidence, dict.fromkeys(names, 1)) for names in ([arm], of_control)]
+    known = [(run, value_of(evidence, values, (run.id, *key))) for run in evidence.valid]
+    told = [(run, value) for run, value in known if 0 < value < math.inf]
+    slots = [run.slot for run, _ in told]
+    return find_among_arms(
+        np.log([value for _, value in told]),
+        np.array([[side[run.id] for run, _ in told] for side in sides], dtype=np.float64),
+        [[slot.block for slot in slots], [slot.arm for slot in slots], [slot.position for slot in slots]],
+        pairs=np.array([[side[one.id] - side[other.id] for other, one in pairs] for side in sides], dtype=np.float64),
+        after=np.array(after, dtype=np.bool_),
+    )
 
 
 def followed(evidence: Evidence, weights: Mapping[str, float]) -> dict[int, float]:
