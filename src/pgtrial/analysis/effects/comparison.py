@@ -207,11 +207,11 @@ def read_carry_over(
 
 
 def _read_among_arms(evidence: Evidence, values: Values, arm: str, key: Key) -> CarryOver | None:
-    """As ``read_carry_over``, told from the runs of all arms, where others than the two have some; None by rules 14."""
+    """As ``read_carry_over``, told from the runs of all arms, where there are more than two; None by rules 14."""
     pairs = evidence.pairs(arm)
     after = places(evidence, pairs) if evidence.rules.bears_alike else None
     of_control = [each.name for each in (evidence.control, evidence.placebo) if each is not None and each.name != arm]
-    if after is None or not {each.name for each in evidence.arms} - {arm, *of_control}:
+    if after is None or len(evidence.arms) < 3:
         return None
     sides = [owners_before(evidence, dict.fromkeys(names, 1)) for names in ([arm], of_control)]
     known = [(run, value_of(evidence, values, (run.id, *key))) for run in evidence.valid]
