@@ -119,7 +119,7 @@ CAUSES = (
         helps="longer runs, or a longer warm-up",
     ),
     Cause(
-        what="A run leaves less for the next one than the noise of a run, where runs follow one another",
+        what="Two arms have too few blocks to tell what a run leaves for the next one, where runs follow one another",
         streams=("debt-next",),
         methods=_with_stopping("blocks"),
         lines=(16,),

@@ -45,6 +45,18 @@ def run(own, left, sd, *, blocks, seed):
     return [np.mean(told, axis=0) for told in found.values()]
 
 
+@pytest.mark.parametrize(("placebo", "more"), [(True, 0), (False, 1), (False, 2), (True, 1)])
+def test_with_other_arms_a_gain_that_the_next_run_pays_for_is_not_called_better(placebo: bool, more: int) -> None:
+    """b gains 8 % in its own runs, at the cost of the next one, so that it gains nothing in use."""
+    seeds, experiments, supported = random.Random(5), 60, 0
+    for _ in range(experiments):
+        evidence = plan_trial(seeds, blocks=6, placebo=placebo, more=more, expect="better", margin=MARGIN)
+        comparison = compare(evidence, measure(evidence, 0.08, -0.08, 0.01))
+        supported += conclude(evidence, comparison) is Verdict.SUPPORTED
+
+    assert supported <= most(experiments, 0.025)
+
+
 @pytest.mark.slow
 def test_what_a_run_leaves_for_the_next_one_is_in_the_interval() -> None:
     before, after, kept, beyond = [], [], [], []

@@ -9,7 +9,7 @@ itself included, Bailey & Druilhet, Ann. Statist. 32 (2004) 1650-1661.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,10 +45,14 @@ class CarryOver:
         return self.effect * self.lacking
 
     @property
+    def reach(self) -> float:
+        """By how much more, or less, may be missing than is estimated."""
+        return t_quantile(_ONE_SIDED, self.degrees) * self.error * abs(self.lacking)
+
+    @property
     def most_missing(self) -> float:
         """What is missing at most, on the side on which it is."""
-        reach = t_quantile(_ONE_SIDED, self.degrees) * self.error * abs(self.lacking)
-        return self.missing + math.copysign(reach, self.missing)
+        return self.missing + math.copysign(self.reach, self.missing)
 
 
 def runs_before(arms: Sequence[str], signs: Mapping[str, int]) -> list[int]:
@@ -96,6 +100,63 @@ def find_carry_over(
     )
 
 
+def find_among_arms(
+    values: NDArray[np.float64],
+    before: NDArray[np.float64],
+    groupings: Sequence[Sequence[Hashable]],
+    *,
+    pairs: NDArray[np.float64],
+    after: NDArray[np.bool_],
+) -> CarryOver | None:
+    """As ``find_carry_over``, of an experiment with more arms, whose runs pay for what is left as well: least squares
+    over the runs of all; None where they do not tell.
+
+    Both leave something of their own, compared with other arms and with nobody; ``effect`` is what is missing by what
+    the arm's effect lacks on average of both.
+
+    values : (n,), logarithms of runs of all arms. before : (2, n), whether each came after one of the arm, and after
+    one of the control. groupings : of (n,) each, what runs differ by otherwise: block, arm, place in the block. pairs :
+    (2, blocks), ``before`` of the arm's run less that of the control's. after : (blocks,), as there.
+    """
+    others = [[each == one for each in group] for group in groupings for one in dict.fromkeys(group)]
+    design = np.array([*before, *others], dtype=np.float64).T
+    lacking = np.zeros(design.shape[1])
+    lacking[:2] = [sign - _without_others(owned, after)[1] for sign, owned in zip((1, -1), pairs, strict=True)]
+    squares = design.T @ design
+    inverse = np.linalg.pinv(squares, rcond=_LEAST, hermitian=True)
+    degrees = values.size - int(np.linalg.matrix_rank(squares, hermitian=True))
+    share = float(lacking[0] - lacking[1]) / 2
+    if degrees < 1 or share < _LEAST or not np.allclose(squares @ inverse @ lacking, lacking, atol=1e-6):
+        return None
+    fitted = inverse @ design.T @ values
+    noise = values - design @ fitted
+    error = math.sqrt(float(noise @ noise) / degrees * float(lacking @ inverse @ lacking))
+    return CarryOver(effect=float(lacking @ fitted) / share, error=error / share, degrees=degrees, lacking=share)
+
+
+def find_left_by(
+    values: NDArray[np.float64], after: NDArray[np.bool_], groups: Sequence[Hashable], *, share: float
+) -> CarryOver | None:
+    """What is left by an arm, which whoever comes next pays alike: least squares with the mean of each group of runs;
+    None where no group has runs after one of the arm and others.
+
+    values : (n,), of runs of all arms. after : (n,), whether each came after one of the arm. groups : (n,), the arm and
+    the host of each. share : of the runs that are asked about, that came after one of it.
+    """
+    members = np.array([groups.index(group) for group in groups], dtype=np.intp)
+    sizes = np.maximum(np.bincount(members), 1)
+    own, rest = (
+        each - (np.bincount(members, weights=each) / sizes)[members] for each in (after.astype(np.float64), values)
+    )
+    degrees, information = rest.size - len(set(groups)) - 1, float(own @ own)
+    if degrees < 1 or information < _LEAST:
+        return None
+    effect = float(own @ rest) / information
+    noise = rest - effect * own
+    error = float(np.sqrt(noise @ noise / degrees / information))
+    return CarryOver(effect=effect, error=error, degrees=degrees, lacking=1 - share)
+
+
 def _without_others(values: NDArray[np.float64], after: NDArray[np.bool_]) -> tuple[NDArray[np.float64], float]:
     """Values without what the effect and the place explain of them, and what they are where both orders count alike."""
     if not has_both_orders(after):
@@ -116,3 +177,19 @@ def bound_carry_over(comparison: Comparison, found: CarryOver | None, *, at_most
         return comparison
     missing = found.most_missing if at_most else found.missing
     return extend(comparison, down=max(0.0, -missing), up=max(0.0, missing))
+
+
+def bound_in_use(comparison: Comparison, found: CarryOver | None) -> Comparison:
+    """The comparison, which nothing else extends yet, with an interval that also holds for an arm that comes after
+    itself, whether or not it is seen that it leaves anything; without one where nothing tells.
+
+    The estimates are independent, as ``found`` is of differences between runs of a group: their errors add up as
+    squares.
+    """
+    if comparison.low is None or comparison.high is None or not comparison.error:
+        return comparison
+    if found is None:
+        return replace(comparison, low=None, high=None)
+    half = (math.log(comparison.high) - math.log(comparison.low)) / 2
+    more = half * (math.hypot(1.0, found.error * found.lacking / comparison.error) - 1)
+    return extend(comparison, down=max(0.0, more - found.missing), up=max(0.0, more + found.missing))

@@ -1,15 +1,14 @@
 """Is an arm enough? Its own values against a fixed limit, which no other arm has a part in."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgtrial.analysis.effects.attempts import count_failed, count_interrupted
-from pgtrial.analysis.effects.comparison import compare_when_due, read_reach, value_of
-from pgtrial.analysis.effects.contrasts import read_own_carry_over
+from pgtrial.analysis.effects.comparison import compare_when_due, owners_before, read_reach, value_of
 from pgtrial.analysis.effects.lost import Key, hides_times, lost_share
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import LOST, STEP, Values
@@ -22,7 +21,7 @@ from pgtrial.model.metric import Better
 from pgtrial.model.observable import find_observable
 from pgtrial.model.verdict import Verdict
 from pgtrial.stats.base import Comparison
-from pgtrial.stats.carry_over import bound_carry_over
+from pgtrial.stats.carry_over import CarryOver, bound_in_use, find_left_by
 from pgtrial.stats.equivalence import judge
 from pgtrial.stats.failures import bound_failures, interrupted_share
 from pgtrial.stats.interval import extend
@@ -120,17 +119,21 @@ def _hold(
         runs = tuple(run for run, value in zip(runs, reached, strict=True) if not np.isnan(value))
         reached = reached[~np.isnan(reached)]
     if rules.bears_alike and (reached == 0).any():
-        return _hold_median(evidence, reached, wanted, arm=arm, missing=missing, comparisons=comparisons)
+        left = _read_left_with_zeros(evidence, values, arm, key)
+        return _hold_median(evidence, reached, wanted, left, arm=arm, missing=missing, comparisons=comparisons)
     blocks = [run.slot.block for run in runs]
     limit = np.full(reached.shape, wanted.limit.value)
     comparison = compare_when_due(evidence, limit, reached, comparisons=comparisons, after=None, blocks=blocks)
+    if rules.bears_alike:
+        known = ((run.id, values.get((run.id, *key), 0.0)) for run in evidence.valid)
+        left = _read_left(evidence, {run: math.log(value) for run, value in known if value > 0}, arm)
+        comparison = bound_in_use(comparison, left)
     comparison = bound_steps(comparison, (reached,), reach=read_reach(values, runs, key, STEP))
     if rules.bears_alike:
         share = interrupted_share(_count_interrupted(evidence, arm), comparison.blocks)
         logs = np.log(reached / wanted.limit.value)
         lost = read_reach(values, runs, key, LOST)
         comparison = extend(comparison, down=0.0, up=lost if math.isfinite(lost) else 0.0)
-        comparison = bound_carry_over(comparison, read_own_carry_over(evidence, {arm: 1.0}, logs, blocks))
         comparison = bound_failures(comparison, logs[np.isfinite(logs)], share=share)
     return _Held(
         value=_value(comparison, wanted.limit.value),
@@ -140,10 +143,37 @@ def _hold(
     )
 
 
+def _read_left(evidence: Evidence, reached: Mapping[int, float], arm: str) -> CarryOver | None:
+    """What the arm leaves for the run after it, of what runs reached, by run: told from all of these runs, as it rarely
+    comes after itself.
+    """
+    owners = owners_before(evidence, {arm: 1})
+    runs = [run for run in evidence.valid if run.id in reached]
+    mine = [owners[run.id] for run in runs if run.slot.arm == arm]
+    return find_left_by(
+        np.array([reached[run.id] for run in runs]),
+        np.array([owners[run.id] > 0 for run in runs]),
+        [(run.slot.arm, evidence.hosts.get(run.slot.block)) for run in runs],
+        share=sum(mine) / len(mine) if mine else 0.0,
+    )
+
+
+def _read_left_with_zeros(evidence: Evidence, values: Values, arm: str, key: Key) -> CarryOver | None:
+    """In the metric's own unit, in which arms may be far apart: told from the arm's own runs, and from those of all
+    arms only where these do not tell.
+    """
+    told = [run for run in evidence.valid if math.isfinite(values.get((run.id, *key), math.nan))]
+    of_arm, of_all = (
+        {run.id: values[run.id, *key] for run in told if is_all or run.slot.arm == arm} for is_all in (False, True)
+    )
+    return _read_left(evidence, of_arm, arm) or _read_left(evidence, of_all, arm)
+
+
 def _hold_median(
     evidence: Evidence,
     reached: NDArray[np.float64],
     wanted: AcceptanceTable,
+    left: CarryOver | None,
     *,
     arm: str,
     missing: int,
@@ -152,23 +182,26 @@ def _hold_median(
     """Of values that have no logarithm, since some are zero, by the interval of their median, which needs none.
 
     Nothing where more than the values bear on it: interruptions, several hosts, blocks that are still to come. Few that
-    are far beyond the limit do not move a median, so the mean has to be within it as well.
+    are far beyond the limit do not move a median, so the mean has to be within it as well, both with the most that the
+    arm in use may have beyond them.
     """
     known, limit = reached[~np.isnan(reached)], wanted.limit.value
     is_open = evidence.is_provisional or evidence.is_spread or known.size < reached.size
     due = None if is_open or _count_interrupted(evidence, arm) else evidence.confidence_at(known.size)
     interval = None if due is None else median_interval(known, confidence=1 - (1 - due) / comparisons)
     middle, verdict = float(np.median(known)), Verdict.INCONCLUSIVE
-    if interval is None:
+    if interval is None or left is None:
         return _Held(value=Estimate(value=middle), blocks=known.size, missing=missing, verdict=verdict)
+    down, up = (max(0.0, left.reach + side * left.missing) for side in (-1, 1))
+    low, high = max(0.0, interval.low - down), interval.high + up
     if known.size >= evidence.rules.fewest_blocks:
         if wanted.at_most is None:
-            verdict = Verdict.REFUTED if interval.high < limit else verdict
-        elif interval.low > limit:
+            verdict = Verdict.REFUTED if high < limit else verdict
+        elif low > limit:
             verdict = Verdict.REFUTED
-        elif interval.high <= limit and known.mean() <= limit:
+        elif high <= limit and known.mean() + up <= limit:
             verdict = Verdict.SUPPORTED
-    value = Estimate(value=middle, low=interval.low, high=interval.high)
+    value = Estimate(value=middle, low=low, high=high)
     return _Held(value=value, blocks=known.size, missing=missing, verdict=verdict)
 
 

@@ -19,7 +19,7 @@ from pgtrial.model.metric import Better
 from pgtrial.model.observable import find_observable, floor_of
 from pgtrial.model.run import RunRow
 from pgtrial.stats.base import Comparison
-from pgtrial.stats.carry_over import CarryOver, bound_carry_over, find_carry_over, runs_before
+from pgtrial.stats.carry_over import CarryOver, bound_carry_over, find_among_arms, find_carry_over, runs_before
 from pgtrial.stats.fade import Turns, bound_fade
 from pgtrial.stats.failures import bound_failures
 from pgtrial.stats.hosts import compare_hosts, hide_unfinished
@@ -52,7 +52,7 @@ def compare_metric(
     after = places(evidence, evidence.pairs(arm))
     blocks = blocks_of(evidence.pairs(arm))
     comparison = compare_when_due(evidence, control, treated, comparisons=comparisons, after=after, blocks=blocks)
-    left = read_carry_over(evidence, arm, control, treated)
+    left = _read_among_arms(evidence, values, arm, key) or read_carry_over(evidence, arm, control, treated)
     comparison = bound_carry_over(comparison, left, at_most=evidence.rules.bears_all_that_is_left)
     sides = tuple(zip(*evidence.pairs(arm), strict=True))
     reach = max((read_reach(values, runs, key, STEP) for runs in sides), default=0.0)
@@ -205,22 +205,52 @@ def read_carry_over(
     return find_carry_over(log_ratios, np.array(after), np.array([before[run.slot.block] for run, _ in pairs]))
 
 
+def _read_among_arms(evidence: Evidence, values: Values, arm: str, key: Key) -> CarryOver | None:
+    """As ``read_carry_over``, told from the runs of all arms, where there are more than two; None by rules 14."""
+    pairs = evidence.pairs(arm)
+    after = places(evidence, pairs) if evidence.rules.bears_alike else None
+    of_control = [each.name for each in (evidence.control, evidence.placebo) if each is not None and each.name != arm]
+    if after is None or len(evidence.arms) < 3:
+        return None
+    sides = [owners_before(evidence, dict.fromkeys(names, 1)) for names in ([arm], of_control)]
+    known = [(run, value_of(evidence, values, (run.id, *key))) for run in evidence.valid]
+    told = [(run, value) for run, value in known if 0 < value < math.inf]
+    slots = [run.slot for run, _ in told]
+    return find_among_arms(
+        np.log([value for _, value in told]),
+        np.array([[side[run.id] for run, _ in told] for side in sides], dtype=np.float64),
+        [[slot.block for slot in slots], [slot.arm for slot in slots], [slot.position for slot in slots]],
+        pairs=np.array([[side[one.id] - side[other.id] for other, one in pairs] for side in sides], dtype=np.float64),
+        after=np.array(after, dtype=np.bool_),
+    )
+
+
 def followed(evidence: Evidence, weights: Mapping[str, float]) -> dict[int, float]:
     """How far the arms of a contrast followed runs of their own side in each block: 1 where all of them did, -1 where
     all followed the other side; by block.
 
-    ``weights``: of the logarithms of arms in the contrast, by arm.
+    ``weights``: of the logarithms of arms in the contrast, by arm. A placebo leaves what the control does, whose
+    settings it has; by rules 14 it was taken for an arm between both.
     """
-    signs = {arm: int(np.sign(weight)) for arm, weight in weights.items()}
     total = sum(map(abs, weights.values()))
     found: dict[int, float] = {}
-    counted = {run.id for run in evidence.valid}
+    signs = {arm: int(np.sign(weight)) for arm, weight in weights.items()}
+    if evidence.rules.bears_alike and evidence.placebo is not None and evidence.control is not None:
+        signs.setdefault(evidence.placebo.name, signs.get(evidence.control.name, 0))
+    owners = owners_before(evidence, signs)
+    for run in evidence.valid:
+        share = weights.get(run.slot.arm, 0.0) * owners[run.id] / total
+        found[run.slot.block] = found.get(run.slot.block, 0.0) + share
+    return found
+
+
+def owners_before(evidence: Evidence, signs: Mapping[str, int]) -> dict[int, int]:
+    """Whose run came before each one on its host, as ``runs_before`` gives it; by run."""
+    found: dict[int, int] = {}
     for host in dict.fromkeys(evidence.hosts.get(run.slot.block) for run in evidence.runs):
         runs = [run for run in evidence.runs if evidence.hosts.get(run.slot.block) == host]
-        for run, owner in zip(runs, runs_before([run.slot.arm for run in runs], signs), strict=True):
-            if run.id in counted:
-                share = weights.get(run.slot.arm, 0.0) * owner / total
-                found[run.slot.block] = found.get(run.slot.block, 0.0) + share
+        owners = runs_before([run.slot.arm for run in runs], signs)
+        found |= zip((run.id for run in runs), owners, strict=True)
     return found
 
 
