@@ -15,9 +15,9 @@ from pgtrial.analysis.causes.together import estimate_difference, find_hidden
 from pgtrial.findings.causes import Limit, Resource, Suspect
 from pgtrial.findings.message import message
 from pgtrial.findings.record import ALL
-from pgtrial.model.metrics import FAILURES, LATENCY_MEAN
+from pgtrial.model.metrics import FAILURES, LATENCY_MEAN, TPS
 from pgtrial.model.rules import RULES
-from pgtrial.model.run import RunState, Slice
+from pgtrial.model.run import Phase, PhaseName, RunState, Slice
 
 BEYOND = (1.0, 1.1, 0.9, 1.05, 0.95, 1.0)  # differences of the blocks that nobody takes for chance
 
@@ -108,9 +108,13 @@ def test_what_slices_hide_is_in_the_interval() -> None:
 @pytest.mark.parametrize(("lost", "is_bounded"), [(0.0, True), (0.05, False)])
 def test_nothing_bounds_the_time_of_an_arm_that_lost_its_slowest_transactions(lost: float, is_bounded: bool) -> None:
     evidence = plan_trial(random.Random(1), blocks=6)
+    phases = (Phase(name=PhaseName.MEASURE, start=0.0, end=10.0, level=0),)
+    runs = tuple(replace(run, phases=phases) for run in evidence.runs)
+    evidence = replace(evidence, runs=runs, valid=runs)
     values: dict[tuple[int, str, str | None, int | str], float] = {}
     for run in evidence.valid:
         is_arm = run.slot.arm == "b"
+        values[run.id, TPS.name, None, 0] = 500.0
         values[run.id, LATENCY_MEAN.name, None, ALL] = (0.95 if is_arm else 1.0) * BEYOND[run.slot.block - 1]
         values[run.id, FAILURES.name, None, ALL] = lost * is_arm
     hidden = find_hidden(evidence, values, "b", LATENCY_MEAN.name)
