@@ -125,8 +125,9 @@ CAUSES = (
         lines=(16,),
         others="of several experiments [combined](statistics.md#what-a-run-leaves-for-the-next-one) the interval lies "
         "wholly above the truth in 20 to 27 % (eight of 6 blocks), 17 % (eight of 12) and 10 % (24 of 12)",
-        why="it cannot be: an effect on the next run that is smaller than what runs scatter by is told from none only "
-        "by more runs, and one that is always taken for possible leaves few verdicts to experiments without it. "
+        why="it cannot be: what few blocks of two arms do not tell from their noise, at 6 blocks a debt of 5 SD of a "
+        "run at times, is told from none only by more runs, "
+        "and one that is always taken for possible leaves few verdicts to experiments without it. "
         "Of experiments that are combined it could be in part, by a debt that is estimated over all of them: 3 and "
         "20 %, 11 % and 8 %, for up to 17 in 100 decisions where nothing is left",
         says="`left-for-next-run` where it is seen; “inconclusive” then asks for more blocks or a longer warm-up",
