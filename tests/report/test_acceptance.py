@@ -29,7 +29,7 @@ arm = "on"
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Findings:
     folder: Path = tmp_path_factory.mktemp("folder") / "x"
-    truth = Simulation(tps={"on": 500.0, "off": 1000.0}, run_sd=0.01)
+    truth = Simulation(tps={"on": 500.0, "off": 1000.0}, run_sd=0.01, block_sd=0.02)
     write_result_folder(folder, simulation=truth, text=EXPERIMENT.replace("[design]\n", ASKED))
     return analyze(folder)
 
