@@ -377,7 +377,7 @@ def _limits(findings: Findings) -> Iterator[ToldFact]:
         detail = f" ({say(limit.detail)})" if limit.detail else ""
         value = f"{resource_word(limit.resource)}{detail}: {say(limit.text)}"
         if (limit.arm, limit.load_level) in by_chance:
-            value += " " + tr("The arms' difference may be chance.")
+            value += " " + tr("The runs do not tell the arms apart.")
         yield _fact("limit", text, value, path, *names)
         for place, item in enumerate(limit.suspects[0].evidence[:_MOST_EVIDENCE] if limit.suspects else ()):
             text = tr("evidence for {resource}", resource=resource_word(limit.suspects[0].resource))

@@ -1016,7 +1016,7 @@ def test_every_arm_and_level_of_an_experiment_has_its_limit(
     found = find_limits(first, timelines, budgets, Facts(), of_runs=of_runs)
     assert next(change.say() for change in what_changed(found, "on", labels=labels)) == (
         "That another limit holds for off than for on is not shown: it is the CPU against the flush of the WAL "
-        "(WALSync), which may be chance."
+        "(WALSync), but the runs do not tell the two apart."
     )
 
 
@@ -1042,7 +1042,7 @@ def test_levels_with_the_same_change_are_told_together() -> None:
     assert [change.say() for change in what_changed(found, "old", labels=labels)] == [
         (
             "new is limited with 4 clients and 8 clients by the CPU, and old by locks; "
-            "with 16 clients by nothing that could be determined and old by locks, which may be chance."
+            "with 16 clients by nothing that could be determined and old by locks, which the runs do not tell apart."
         )
     ]
 

@@ -88,14 +88,14 @@ LIMITS = {
     "limit-change.open": Entry(
         text=N_(
             "That another limit holds for {arm} than for {control} is not shown: it is {limit} against {of_control}, "
-            "which may be chance."
+            "but the runs do not tell the two apart."
         )
     ),
     "limit-change.by-level": Entry(text=N_("{arm} is limited {limits:items}.")),
     "limit-change.same-at": Entry(text=N_("with {levels:and} by {limit}, as {control} is")),
     "limit-change.other-at": Entry(text=N_("with {levels:and} by {limit}, and {control} by {of_control}")),
     "limit-change.open-at": Entry(
-        text=N_("with {levels:and} by {limit} and {control} by {of_control}, which may be chance")
+        text=N_("with {levels:and} by {limit} and {control} by {of_control}, which the runs do not tell apart")
     ),
     "level.number": Entry(text=N_("level {level}")),
     # What a resource is in particular.

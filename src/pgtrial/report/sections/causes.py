@@ -272,7 +272,7 @@ def _build_limits(findings: Findings) -> dict[str, object]:
 
 
 def _doubt(arm: str, level: int, by_chance: Collection[tuple[str, int]]) -> str:
-    return tr("the arms' difference may be chance") if (arm, level) in by_chance else ""
+    return tr("the runs do not tell the arms apart") if (arm, level) in by_chance else ""
 
 
 def _changed(findings: Findings, limits: Sequence[Limit]) -> list[str]:
