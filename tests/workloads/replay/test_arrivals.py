@@ -80,3 +80,21 @@ def test_only_until_an_answer_comes_it_is_the_turn_of_the_server(arrivals, pair)
     value, served = end.value.value
     assert value == "done"
     assert 0 <= served <= seen - begun + 0.01
+
+
+def test_a_timeout_ends_when_it_should_though_it_is_waited_for_in_two_parts(arrivals, pair) -> None:
+    ends = time.monotonic() + 0.1
+
+    assert arrivals.select(0.1) == []
+    assert time.monotonic() >= ends
+
+
+@pytest.mark.parametrize("after", [0.01, 0.0975])  # in the first part of the wait, and about where the second begins
+def test_what_comes_within_a_timeout_is_seen(arrivals, pair, after: float) -> None:
+    timer = threading.Timer(after, pair[1].send, [b"x"])
+    timer.start()
+
+    found = arrivals.select(0.1) or arrivals.select()
+    timer.join()
+
+    assert [key.fd for key, _ in found] == [pair[0].fileno()]

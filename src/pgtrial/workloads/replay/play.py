@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import math
 import os
 import time
 from collections import Counter
@@ -132,7 +133,9 @@ class _Player:
     def _connected(self) -> None:
         self.missing -= 1
         if not self.missing:
-            self.begin = time.time() + _HEAD_START - self.first / self.speed
+            # Logs tell whole milliseconds: as whole ones here, they come out as they were for all that is sent a moment
+            # late.
+            self.begin = math.ceil((time.time() + _HEAD_START - self.first / self.speed) * 1000) / 1000
             self.arrivals.begin()
             self.tell({"ready": True})
             self.begun.set()
