@@ -114,6 +114,7 @@ SAVINGS = (
     replace(_EQUIVALENT, text="likewise, by intervals that hold at any time", more=3, looks_always=True),
 )
 QUICK = 12
+DECIDED = (Verdict.SUPPORTED, Verdict.REFUTED)
 
 
 class Machine:
@@ -288,6 +289,14 @@ def test_an_arm_that_is_soon_decided_saves_its_later_runs_and_keeps_its_verdict(
     assert found.verdicts >= 0.75 * QUICK
     assert found.runs < 0.9 * found.to_the_end
     assert found.false <= most(QUICK, NOMINAL)
+
+
+@pytest.mark.parametrize("seed", [137, 427])  # in these, runs of all arms tell of a debt that those of two do not
+def test_a_look_and_the_report_decide_alike(seed: int) -> None:
+    evidence, machine = run_one_by_one(NULL, seed)
+    told = {arm.name for arm in evidence.candidates if judge_as_reported(evidence, machine, arm.name) in DECIDED}
+
+    assert told == set(evidence.settled)
 
 
 def _write(number: int, case: Case, cells: list[str]) -> None:

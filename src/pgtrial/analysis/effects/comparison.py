@@ -206,14 +206,18 @@ def read_carry_over(
 
 
 def _read_among_arms(evidence: Evidence, values: Values, arm: str, key: Key) -> CarryOver | None:
-    """As ``read_carry_over``, told from the runs of all arms, where there are more than two; None by rules 14."""
+    """As ``read_carry_over``, told from the runs of all arms, where there are more than two; None by rules 14.
+
+    Of an arm that was decided before the others only from those up to its last block: the rest cannot take it back.
+    """
     pairs = evidence.pairs(arm)
     after = places(evidence, pairs) if evidence.rules.bears_alike else None
     of_control = [each.name for each in (evidence.control, evidence.placebo) if each is not None and each.name != arm]
     if after is None or len(evidence.arms) < 3:
         return None
     sides = [owners_before(evidence, dict.fromkeys(names, 1)) for names in ([arm], of_control)]
-    known = [(run, value_of(evidence, values, (run.id, *key))) for run in evidence.valid]
+    last = evidence.settled.get(arm, math.inf)
+    known = [(run, value_of(evidence, values, (run.id, *key))) for run in evidence.valid if run.slot.block <= last]
     told = [(run, value) for run, value in known if 0 < value < math.inf]
     slots = [run.slot for run, _ in told]
     return find_among_arms(

@@ -85,38 +85,28 @@ class StopDecision:
 def decide_stop(folder: Path, plan: Plan | None = None) -> StopDecision:
     """The decision after the blocks that the result folder has; meant for the pause after each block.
 
-    Only what the claim needs is reduced: the runs of its arm and of the control. StoreError as for ``analyze``.
+    It is taken from the runs of all arms, as the verdict is, which tell what a run leaves for the next one. StoreError
+    as for ``analyze``.
     """
     # The rule has planned this look, so its own interval is due.
     evidence = replace(read_evidence(folder, plan), is_provisional=False)
+    values = index_values(_observe(evidence))
     if evidence.experiment.design.stop == "each-arm" and evidence.candidates:
-        return decide_each(evidence, index_values(_observe(_take_arm(evidence, *_undecided(evidence)))))
-    compared = _take_arm(evidence, evidence.hypothesis_arm)
-    values = index_values(_observe(compared))
-    return decide(compared, estimate_primary(compared, values), estimate_parts(compared, values))
-
-
-def _undecided(evidence: Evidence) -> tuple[str, ...]:
-    return tuple(arm.name for arm in evidence.candidates if arm.name not in evidence.settled)
-
-
-def _take_arm(evidence: Evidence, *arms: str) -> Evidence:
-    """With the runs of the control and of these arms alone."""
-    named = {*arms, evidence.control.name if evidence.control else ""}
-    return replace(evidence, valid=tuple(run for run in evidence.valid if run.slot.arm in named))
+        return decide_each(evidence, values)
+    return decide(evidence, estimate_primary(evidence, values), estimate_parts(evidence, values))
 
 
 def decide_each(evidence: Evidence, values: Values) -> StopDecision:
-    """Whether the claim is decided for each arm that is still run, as if it were about that one; ``values`` of these.
+    """Whether the claim is decided for each arm that is still run, as if it were about that one.
 
     All intervals hold together, at all looks: it does not matter which of them an arm ends at, or what others did.
     """
     settled, open_ = dict(evidence.settled), list[StopDecision]()
     look: int | None = None
-    for name in _undecided(evidence):
+    for name in (arm.name for arm in evidence.candidates if arm.name not in evidence.settled):
         hypothesis = evidence.experiment.hypothesis.model_copy(update={"arm": name})
         experiment = evidence.experiment.model_copy(update={"hypothesis": hypothesis})
-        about = replace(_take_arm(evidence, name), experiment=experiment)
+        about = replace(evidence, experiment=experiment)
         decision = decide(about, estimate_primary(about, values), estimate_parts(about, values))
         if decision.stop:
             settled[name], look = about.pairs(name)[-1][1].slot.block, decision.look
