@@ -392,6 +392,7 @@ def test_of_turns_a_line_of_many_requests_is_refused(tmp_path: Path) -> None:
         ('{"t": 1, "seconds": 60, "latencies": []}', '"seconds" is not between 0 and 2'),
         ('{"t": 1, "failed": -1}', '"failed" is neither'),
         ('{"t": 1, "failed": "yes"}', '"failed" is neither'),
+        ('{"t": 1, "failed": false}', 'it says that a request did not fail, and has no "latency"'),
         ('{"t": 1, "latency": 1, "lag": -1}', '"lag" is no time in seconds'),
         ('{"t": 1, "latency": 0.004, "lag": 5}', '"lag" is longer than the latency'),
         ('{"t": 1, "latency": 1, "retries": -1}', '"retries" is no number of tries of one request'),

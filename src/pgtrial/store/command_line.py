@@ -78,6 +78,8 @@ def parse_line(line: str, *, needs_lag: bool = False, longest: float = LONGEST_I
         raise LineError('"retries" is no number of tries of one request')
     latencies = _latencies(found)
     counted, mean = _counted(found)
+    if failed is False and not {"latency", "latencies", "count"} & found.keys():  # it would count as no request at all
+        raise LineError('it says that a request did not fail, and has no "latency", nor a "count" of 1')
     lag = _number(found, "lag") if "lag" in found else None
     if lag is not None and not 0 <= lag <= _LONGEST_LATENCY:
         raise LineError('"lag" is no time in seconds')
