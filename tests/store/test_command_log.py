@@ -388,6 +388,7 @@ def test_of_turns_a_line_of_many_requests_is_refused(tmp_path: Path) -> None:
         ('{"t": 1, "latencies": {"0.1": -1}}', '"latencies" is neither'),
         ('{"t": 1, "latencies": {"0.1": 1000000000000}}', '"latencies" is neither'),
         ('{"t": 1, "failed": 1000000000000}', '"failed" is neither'),
+        ('{"t": 1, "latencies": {"0.1": 5, "0.1": 7}}', '"latencies" has a time twice'),
         ('{"t": 1, "latencies": ["0.1"]}', "a latency is no time in seconds"),
         ('{"t": 1, "seconds": 60, "latencies": []}', '"seconds" is not between 0 and 2'),
         ('{"t": 1, "failed": -1}', '"failed" is neither'),
