@@ -69,6 +69,11 @@ def test_what_is_right_is_not_refused(text: str) -> None:
             "expected a text or a number",
         ),
         (
+            OWN + "[arms.a]\n[arms.b.workload]\nvariables = { a = true }\n",
+            "arms.b.workload.variables.a",
+            "expected a text or a number",
+        ),
+        (
             OWN + "[arms.a]\n[arms.b.workload]\npauses = nan\n",
             "arms.b.workload.pauses",
             "expected a finite number, got nan",

@@ -22,7 +22,7 @@ def _script(value: str) -> str:
 
 
 def _variable(value: Any) -> Any:
-    if not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, str | int | float):  # true would become 1.0
         refuse("expected a text or a number")
     if isinstance(value, float) and not math.isfinite(value):
         refuse("expected a finite number")
