@@ -10,6 +10,7 @@ from pgtrial.analysis.reduction import Reduction, Stall, Wait
 from pgtrial.analysis.slices import windows
 from pgtrial.analysis.validity import runs
 from pgtrial.analysis.validity.assessment import Assessment
+from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.record import ALL
 from pgtrial.model.caveat import Severity
@@ -446,3 +447,28 @@ def test_what_a_generator_does_not_tell_is_told(
 
     assert {caveat.code for caveat in told} == {"generator-tells"}
     assert [text for text, caveat in zip(texts, told, strict=True) if text not in caveat.text] == []
+
+
+@pytest.mark.parametrize(
+    ("metric", "criteria", "severity"),
+    [
+        ("pgbench.tps", (), Severity.INFO),
+        ("pgbench.latency_p99", (), Severity.WARNING),
+        ("pgbench.tps", ("pgbench.latency_mean",), Severity.WARNING),
+    ],
+)
+def test_the_time_to_connect_is_not_in_latencies(
+    assess: Assess, evidence: Evidence, metric: str, criteria: tuple[str, ...], severity: Severity
+) -> None:
+    given = evidence.experiment.model_dump(exclude_unset=True)
+    given["hypothesis"] = {**given.get("hypothesis", {}), "metric": metric}
+    given["criteria"] = [{"metric": each} for each in criteria]
+    experiment = Experiment.model_validate(given)
+    connecting = {"workload": {"connect": "each-transaction"}}
+    arms = tuple(replace(arm, knobs=connecting) if arm.name == "off" else arm for arm in evidence.arms)
+
+    (caveat,) = runs.check_latencies(assess(arms=arms, experiment=experiment))
+
+    assert (caveat.code, caveat.severity) == ("partial-latency", severity)
+    assert caveat.text.startswith("Latencies of off begin when a client has connected")
+    assert list(runs.check_latencies(assess(experiment=experiment))) == []

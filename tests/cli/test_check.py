@@ -146,10 +146,12 @@ def test_variables_that_nothing_sets_or_no_script_uses_are_noted(
     file.write_text(
         'format = 1\nexperiment = { name = "ask" }\ndataset = { kind = "sql", setup = "setup.sql" }\n'
         'workload = { scenario = [{ name = "one", file = "one.sql" }] }\n'
-        "arms = { a = {}, b = { workload = { variables = { size = 3, spare = 4 } } } }\n"
+        "target = { workload = { variables = { spare = 4 } } }\n"
+        'arms = { a = { workload = { scripts = { one = "own.sql" } } }, b = { workload = { variables.size = 3 } } }\n'
     )
     (tmp_path / "setup.sql").write_text("SELECT 1;\n")
     (tmp_path / "one.sql").write_text("\\set k random(1, :size)\nSELECT :k, :custmer;\n")
+    (tmp_path / "own.sql").write_text("\\set k random(1, :size)\nSELECT :k, :custmer, :spare;\n")
 
     assert main(["check", str(file), "--no-host", "--json"]) == 0
 
@@ -160,6 +162,21 @@ def test_variables_that_nothing_sets_or_no_script_uses_are_noted(
         unset.format("custmer", ""),
         unset.format("size", " in a"),
     ]
+
+
+def test_a_variable_whose_value_cannot_count_is_refused(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(
+        'format = 1\nexperiment = { name = "ask" }\n'
+        'workload = { scenario = [{ name = "one", file = "one.sql" }] }\n'
+        "arms = { a = {}, b = { workload = { variables = { size = 3 } } } }\n"
+    )
+    (tmp_path / "one.sql").write_text("\\set size 10\nSELECT :size;\n")
+
+    assert main(["check", str(file), "--no-host"]) == 2
+
+    assert 'scenario "one" sets its variable "size" itself, and this value does not count' in capsys.readouterr().err
 
 
 WANTS_EXTENSION = """\

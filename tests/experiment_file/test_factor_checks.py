@@ -114,3 +114,20 @@ def test_a_fault_is_found_in_a_value_of_any_kind() -> None:
     assert find_fault("extensions", "create", ["a", "b"]) is None
     assert find_fault("extensions", "create", "a,b") is not None
     assert find_fault("cgroup", "no_such_key", 2) is not None
+
+
+def test_a_setting_of_a_knob_is_none_of_postgresql(find: Find) -> None:
+    """PostgreSQL takes any name with a dot, and all arms would be the same."""
+    problems = find(
+        '[factors."pgbouncer.pool_size"]\nlevels = [20, 40]\n'
+        '[factors.batch]\nsetting = "workload.variables"\nlevels = [1, 2]\n'
+        '[target.postgresql]\n"pgbouncer.pool_size" = 5\n"workload.tenant" = "a"\n'
+    )
+
+    assert set(problems) == {
+        'factors."pgbouncer.pool_size"',
+        "factors.batch.setting",
+        'target.postgresql."pgbouncer.pool_size"',
+    }
+    assert 'knob = "pgbouncer" and setting = "pool_size"' in problems['factors."pgbouncer.pool_size"'].hint
+    assert problems['target.postgresql."pgbouncer.pool_size"'].hint == "It belongs in [target.pgbouncer]."

@@ -37,11 +37,11 @@ def find(text: str, folder: Path | None = None) -> dict[str, SpecProblem]:
         COMMAND + "[arms.a]\n[arms.b.workload]\ncommand = ['a', '--new']\n",
         POOL + "pool_size = 8\nmax_client_conn = 8\n",
         SINGLE + "[arms.a]\n[arms.b.workload]\nclients = 400\n[arms.b.pgbouncer]\npool_mode = 'transaction'\n",
-        SINGLE + '[factors."workload.clients"]\nlevels = [40, 400]\n[target.postgresql]\nmax_connections = 500\n',
+        SINGLE + '[factors.clients]\nknob = "workload"\nlevels = [40, 400]\n',
         COMMAND + "clients = 4\n[arms.a]\n[arms.b.workload]\nclients = 8\n",
         POOL + "pool_mode = 'transaction'\npool_size = 1\n",
         POOL + "pool_size = 1\n[arms.b.workload]\nconnect = 'each-transaction'\n",
-        MIX + '[factors."pgbouncer.pool_size"]\nlevels = [20, 40]\n',
+        MIX + '[factors.pool_size]\nknob = "pgbouncer"\nlevels = [20, 40]\n',
         MIX + PROTOCOLS + '[target]\nkind = "server"\n[dataset]\nkind = "pgbench"\n',
         '[workload]\nmix = "select-only"\nunit = "a row"\n[arms.a]\n[arms.b.workload]\nunit = "a row"\n',
     ],
@@ -54,12 +54,22 @@ def test_what_is_right_is_not_refused(text: str) -> None:
     ("text", "path", "message"),
     [
         (
+            MIX + '[factors.unit]\nknob = "workload"\nlevels = ["a row", "two rows"]\n',
+            "factors.unit",
+            '"unit" of knob "workload" cannot be a factor',
+        ),
+        (
             OWN + "[arms.a]\n[arms.b.workload]\nvariables = { a = nan }\n",
             "arms.b.workload.variables.a",
             "expected a finite number, got nan",
         ),
         (
             OWN + "[arms.a]\n[arms.b.workload]\nvariables = { a = [1] }\n",
+            "arms.b.workload.variables.a",
+            "expected a text or a number",
+        ),
+        (
+            OWN + "[arms.a]\n[arms.b.workload]\nvariables = { a = true }\n",
             "arms.b.workload.variables.a",
             "expected a text or a number",
         ),

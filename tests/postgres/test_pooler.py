@@ -12,7 +12,7 @@ from pgtrial.errors import SettingError
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.processes import identify
 from pgtrial.postgres.connect import fetch
-from pgtrial.postgres.pooler import Pooler, PoolerProgram, find_pooler, require_protocol
+from pgtrial.postgres.pooler import Pooler, PoolerProgram, find_pooler, require_protocol, require_sysbench
 from support import PATIENCE, wait_until
 from support.cluster import through
 from support.programs import needs_pgbouncer
@@ -109,6 +109,17 @@ def test_prepared_statements_need_a_session_or_a_later_version(mode: str) -> Non
     require_protocol(OLD, {"pool_size": "5"}, "prepared")
     with pytest.raises(SettingError, match=f'1.18.0 cannot have pool_mode = "{mode}" with protocol = "prepared"'):
         require_protocol(OLD, {"pool_mode": mode}, "prepared")
+
+
+def test_sysbench_prepares_its_statements_unless_it_is_told_not_to() -> None:
+    command = ("sysbench", "oltp_read_only")
+
+    require_sysbench(NEW, {"pool_mode": "transaction"}, command)
+    require_sysbench(OLD, {"pool_mode": "session"}, command)
+    require_sysbench(OLD, {"pool_mode": "transaction"}, (*command, "--db-ps-mode=disable"))
+    with pytest.raises(SettingError, match="with sysbench, which prepares its statements") as caught:
+        require_sysbench(OLD, {"pool_mode": "transaction"}, command)
+    assert "--db-ps-mode=disable" in (caught.value.hint or "")
 
 
 def test_a_version_that_follows_prepared_statements_is_told_to(served) -> None:

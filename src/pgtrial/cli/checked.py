@@ -42,6 +42,7 @@ from pgtrial.workloads.command import files_of
 from pgtrial.workloads.fio import find_fio
 from pgtrial.workloads.pauses import explain_no_pauses, longest_sleeps
 from pgtrial.workloads.scenarios import find_extensions, say_lacking
+from pgtrial.workloads.variables import explain_idle_variables
 
 _log = logging.getLogger(__name__)
 
@@ -241,6 +242,7 @@ def check_text(
             facts = facts_for(experiment, folder, is_here=place.is_here) if on_host else None
             plan = make_plan(experiment, facts)
             found += explain_no_pauses(experiment, plan.arms, folder)
+            found += explain_idle_variables(experiment, plan.arms, folder)
             files_of(experiment, folder)  # refuses those whose figures would be wrong
         except SpecError as error:
             found += error.problems

@@ -27,7 +27,7 @@ from pgtrial.experiment_file.workload_table import COMMAND
 from pgtrial.knobs import KNOBS
 from pgtrial.knobs.declaration import Among, EffectTiming, Rule, Shared
 from pgtrial.knobs.postgresql import POSTGRESQL
-from pgtrial.knobs.workload import CONNECT, WORKLOAD
+from pgtrial.knobs.workload import CONNECT, EACH_TRANSACTION, WORKLOAD
 from pgtrial.model.arm import Arm
 from pgtrial.model.metrics import LOADS
 from pgtrial.model.observable import find_observable
@@ -167,7 +167,7 @@ def _check_sessions(case: Case) -> Iterator[Objection]:
     yield from _check_rate(case)
     yield from _check_slices(case)
     yield from _check_cpus(case)
-    if any(arm.knobs.get(WORKLOAD, {}).get(CONNECT) == "each-transaction" for arm in case.arms):
+    if any(arm.knobs.get(WORKLOAD, {}).get(CONNECT) == EACH_TRANSACTION for arm in case.arms):
         text = "the sessions of an arm are given its CPUs when the load begins, and each transaction has a new one"
         yield Objection(methods=("duet",), weight=Weight.REFUSAL, text=text)
     text = "parallel workers and all else that serves the whole server stay on all CPUs"

@@ -139,11 +139,13 @@ def check_settings(experiment: Experiment, _: FilePath | None) -> Iterator[Found
             seen.add(name.lower())
             yield from _check_owned(experiment, path, name)
             yield from _check_of_kernel(path, name, f"It belongs in [{format_path((*table, 'sysctl'))}].")
+            yield from _check_of_knob(path, name, table)
     for name, factor in experiment.factors.items():
         if factor.knob == POSTGRESQL:
             path = ("factors", name) if factor.setting is None else ("factors", name, "setting")
             yield from _check_owned(experiment, path, factor.setting or name)
             yield from _check_of_kernel(path, factor.setting or name, 'Add knob = "sysctl" to the factor.')
+            yield from _check_of_knob(path, factor.setting or name)
 
 
 def _check_owned(experiment: Experiment, path: Path, name: str) -> Iterator[Found]:
@@ -157,3 +159,13 @@ def _check_owned(experiment: Experiment, path: Path, name: str) -> Iterator[Foun
 def _check_of_kernel(path: Path, name: str, remedy: str) -> Iterator[Found]:
     if _OF_KERNEL.fullmatch(name):
         yield path, f'"{name}" is a setting of the kernel, not of PostgreSQL', remedy
+
+
+def _check_of_knob(path: Path, name: str, table: Path = ()) -> Iterator[Found]:
+    """Of a table of settings there are those that a knob has; a factor is none of PostgreSQL's if it is named so."""
+    knob, dot, setting = name.partition(".")
+    if not dot or knob not in KNOBS or (table and setting not in keys_at(("arms", "", knob))):
+        return
+    message = f'"{name}" is a setting of knob "{knob}", not of PostgreSQL'
+    hint = f'Write knob = "{knob}" and setting = "{setting}"; on the command line {knob}:{setting}.'
+    yield path, message, f"It belongs in [{format_path((*table, knob))}]." if table else hint

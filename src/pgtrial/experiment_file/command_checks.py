@@ -23,7 +23,7 @@ _ONLY_OF_COMMANDS = ("command", "files", "results")
 _CLIENTS = re.compile(r"\{clients\}|PGTRIAL_CLIENTS")
 # Whatever starts it: env, nice, a shell, python -m.
 _REPLAY = re.compile(r"""(?<![^\s/;&|("'])pgtrial["']?(?:\s+-\S+(?:\s+[^-\s]\S*)?)*?\s+["']?replay(?![^\s;&|)"'])""")
-_SYSBENCH, _BENCHBASE, _PGREPLAY = "sysbench", "benchbase", "pgreplay"
+SYSBENCH, _BENCHBASE, _PGREPLAY = "sysbench", "benchbase", "pgreplay"
 RATE_OF_SYSBENCH = "a rate of sysbench's own is not seen: how late an event was begun is in no latency"
 CONFIGURATION_OF_BENCHBASE = ".xml"
 _TELL = (
@@ -124,7 +124,7 @@ def _check_format(experiment: Experiment) -> Iterator[Found]:
     """What the results of the command cannot tell, and what its program cannot do."""
     workload, target = experiment.workload, experiment.target
     known = FORMATS[workload.results]
-    if workload.results == _SYSBENCH:
+    if workload.results == SYSBENCH:
         yield from _check_sysbench(experiment)
     if workload.results == _BENCHBASE:
         yield from _check_benchbase(experiment)

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -13,6 +13,7 @@ from pgtrial.knobs.values import Command, Count, Form, Table, refuse, value_text
 WORKLOAD = "workload"
 SCRIPTS, VARIABLES = "scripts.", "variables."  # what the keys of these tables begin with, followed by the name
 PROTOCOL, CONNECT, COMMAND, CLIENTS, PAUSES = "protocol", "connect", "command", "clients", "pauses"
+EACH_TRANSACTION = "each-transaction"  # when a client connects
 UNIT = "a transaction of a scenario"
 
 
@@ -21,7 +22,7 @@ def _script(value: str) -> str:
 
 
 def _variable(value: Any) -> Any:
-    if not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, str | int | float):  # true would become 1.0
         refuse("expected a text or a number")
     if isinstance(value, float) and not math.isfinite(value):
         refuse("expected a finite number")
@@ -125,4 +126,5 @@ class Workload(Knob):
     among_twins = Among.OWN
     acts = (ALWAYS,)
     rules = (Rule(timing=EffectTiming.AT_ONCE, reason="is what the clients of an arm do, from their first query on"),)
+    unvaried_keys: ClassVar = {"unit": "Arms are compared by it: say in unit of [workload] what that of all arms is."}
     needs_server = True

@@ -7,7 +7,7 @@ enter, and lets in whom the server lets in. Source of all keys: pgbouncer.ini(5)
 import asyncio
 import re
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,7 @@ PROGRAM = "pgbouncer"
 PORT_OF_POOLER = 6432  # names the socket file only, as that of the server
 _CONSOLE = "pgbouncer"  # its database for administration
 _PREPARED_SINCE = (1, 21)  # that it follows prepared statements from one session of the server to the next
+_UNPREPARED = "--db-ps-mode=disable"  # of sysbench
 _PREPARED = 200  # statements of a client that it follows; older ones have no such key
 _VERSION = re.compile(r"PgBouncer (?P<text>(?P<major>\d+)\.(?P<minor>\d+)\S*)")
 _OPEN_FILES = re.compile(r"^Max open files +(?P<soft>\d+)", re.MULTILINE)
@@ -209,12 +210,23 @@ class Pooler:
 
 def require_protocol(program: PoolerProgram, table: Mapping[str, str], protocol: str) -> None:
     """Raise SettingError if the load's statements are prepared in a session that the next one may not have."""
-    if protocol != "prepared" or pool_mode(table) == SESSION or program.number >= _PREPARED_SINCE:
+    if protocol == "prepared":
+        _require_followed(program, table, 'protocol = "prepared"', 'Choose protocol = "simple" or "extended"')
+
+
+def require_sysbench(program: PoolerProgram, table: Mapping[str, str], command: Sequence[str]) -> None:
+    """The same of the statements of sysbench, which prepares them unless it is told not to."""
+    if _UNPREPARED not in command:
+        _require_followed(program, table, "sysbench, which prepares its statements", f'Add "{_UNPREPARED}" to command')
+
+
+def _require_followed(program: PoolerProgram, table: Mapping[str, str], what: str, remedy: str) -> None:
+    if pool_mode(table) == SESSION or program.number >= _PREPARED_SINCE:
         return
     since = ".".join(map(str, _PREPARED_SINCE))
     raise SettingError(
-        f'PgBouncer {program.version} cannot have pool_mode = "{pool_mode(table)}" with protocol = "prepared"',
+        f'PgBouncer {program.version} cannot have pool_mode = "{pool_mode(table)}" with {what}',
         detail="The next transaction of a client may be in another session, in which its statements are not prepared. "
         f"PgBouncer prepares them there since {since}.",
-        hint='Choose protocol = "simple" or "extended", or pool_mode = "session", or install a newer PgBouncer.',
+        hint=f'{remedy}, or pool_mode = "session", or install a newer PgBouncer.',
     )

@@ -4,6 +4,7 @@ docs/command.md says to whoever writes such a program what the lines are. A line
 about all that ended in an interval; one with nothing but a time says that all until then has been told.
 """
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -77,7 +78,11 @@ def parse_line(line: str, *, needs_lag: bool = False, longest: float = LONGEST_I
     if type(retries) is not int or not 0 <= retries <= _MOST_REQUESTS or (retries and "latency" not in found):
         raise LineError('"retries" is no number of tries of one request')
     latencies = _latencies(found)
+    if isinstance(found.get("latencies"), dict) and len(latencies) < _count_pairs(line):
+        raise LineError('"latencies" has a time twice: add up how many requests took it')
     counted, mean = _counted(found)
+    if failed is False and not {"latency", "latencies", "count"} & found.keys():  # it would count as no request at all
+        raise LineError('it says that a request did not fail, and has no "latency", nor a "count" of 1')
     lag = _number(found, "lag") if "lag" in found else None
     if lag is not None and not 0 <= lag <= _LONGEST_LATENCY:
         raise LineError('"lag" is no time in seconds')
@@ -139,6 +144,12 @@ def _latencies(found: Mapping[str, Any]) -> tuple[tuple[float, int], ...]:
         if all(type(count) is int and 0 <= count <= _MOST_REQUESTS for _, count in pairs):
             return tuple((_latency(each), count) for each, count in pairs)
     raise LineError(_NO_LATENCIES)
+
+
+def _count_pairs(line: str) -> int:
+    """How many pairs the object "latencies" of a line has, of which a reader of JSON keeps one with each name."""
+    pairs = json.loads(line, object_pairs_hook=lambda found: found)
+    return max(len(value) for name, value in pairs if name == "latencies")
 
 
 def _latency(value: object) -> float:

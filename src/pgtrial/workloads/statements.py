@@ -11,9 +11,9 @@ from pgtrial.workloads.meta_commands import find_commands
 _PLANNED = re.compile(r"\s*(?:SELECT|INSERT|UPDATE|DELETE|MERGE|WITH|VALUES)\b", re.IGNORECASE)
 # Outside of texts and names; two colons are a cast.
 _VARIABLE = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|::|:(?P<name>[A-Za-z_]\w*)""")
-_SET, _ANSWERED = ("set", "setshell"), ("gset", "aset")
+SETTING_COMMANDS, _ANSWERED = ("set", "setshell"), ("gset", "aset")
 _BOUND = re.compile(r"[\w\]]:\w+")  # of a slice of an array
-_OWN = frozenset(("client_id", "default_seed", "random_seed", "scale"))
+OWN_VARIABLES = frozenset(("client_id", "default_seed", "random_seed", "scale"))  # that pgbench sets, unless given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ def unset_variables(script: str, given: Collection[str]) -> frozenset[str]:
     Empty where the script takes some from an answer of the server, since these may be any.
     """
     own = set_variables(script)
-    return frozenset() if own is None else used_variables(script) - _OWN - set(given) - own
+    return frozenset() if own is None else used_variables(script) - OWN_VARIABLES - set(given) - own
 
 
 def set_variables(script: str) -> frozenset[str] | None:
@@ -82,6 +82,6 @@ def set_variables(script: str) -> frozenset[str] | None:
         name, *words = (*command.words, "")
         if name.lower() in _ANSWERED:
             return None
-        if name.lower() in _SET:
+        if name.lower() in SETTING_COMMANDS:
             found.add(words[0])
     return frozenset(found)

@@ -30,6 +30,8 @@ def test_without_times_there_are_none(clock):
         (["not a sample at all!"], "no sample of OpenMetrics"),
         (["requests_total many"], "its value is no number"),
         (["requests_total -1"], "its value is no number"),
+        (['{"ready": true}', "requests_total 7", "requests_total 7"], "the same sample twice"),
+        (['{"ready": true}', *["requests_total 7", "# EOF"] * 2], "a text behind its # EOF"),
         (['{"ready": true}', "memory 3", "# EOF"], "neither requests_total nor request_duration_seconds_count"),
     ],
 )

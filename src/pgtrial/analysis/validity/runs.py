@@ -21,7 +21,7 @@ from pgtrial.findings.message import message
 from pgtrial.findings.record import ALL
 from pgtrial.knobs.pgbouncer import PGBOUNCER, pool_size
 from pgtrial.knobs.workload import COMMAND as COMMAND_KEY
-from pgtrial.knobs.workload import SCRIPTS, VARIABLES, WORKLOAD
+from pgtrial.knobs.workload import CONNECT, EACH_TRANSACTION, SCRIPTS, VARIABLES, WORKLOAD
 from pgtrial.model.arm import Arm, FileJob
 from pgtrial.model.caveat import Severity
 from pgtrial.model.histogram import bucket_value
@@ -446,7 +446,7 @@ def _rows_per_unit(assessment: Assessment, arm: str) -> float | None:
     return rows / units if units else None
 
 
-# Checks of loads on files whose latencies are not the whole time of a request.
+# Checks of loads whose latencies are not the whole time of a request.
 
 
 _LATENCY = "fio.latency_"
@@ -462,6 +462,7 @@ def check_latencies(assessment: Assessment) -> Iterator[CaveatFinding]:
     """A latency that leaves out what is waited for can be a hundredth of the time that a request takes."""
     evidence = assessment.evidence
     if not evidence.is_on_files:
+        yield from _check_connecting(assessment)
         return
     jobs = [job for arm in evidence.arms for job in arm.jobs]
     is_claimed = (evidence.experiment.hypothesis.metric or "").startswith(_LATENCY)
@@ -473,3 +474,18 @@ def check_latencies(assessment: Assessment) -> Iterator[CaveatFinding]:
                 severity=Severity.WARNING if is_claimed else None,
                 jobs=tuple(names),
             )
+
+
+def _check_connecting(assessment: Assessment) -> Iterator[CaveatFinding]:
+    """The clock of pgbench begins when it has connected (pgbench.c, CSTATE_START_TX); at a rate, a transaction's time
+    begins when it was due.
+    """
+    evidence = assessment.evidence
+    experiment = evidence.experiment
+    if experiment.workload.rate is not None:
+        return
+    arms = [arm.name for arm in evidence.arms if arm.knobs.get(WORKLOAD, {}).get(CONNECT) == EACH_TRANSACTION]
+    asked = {claim.metric.name for claim in claims_of(evidence)} | {each.metric for each in experiment.criteria}
+    if arms:
+        severity = Severity.WARNING if asked & evidence.load.times else None
+        yield caveat("partial-latency.without-connecting", severity=severity, arms=tuple(arms))

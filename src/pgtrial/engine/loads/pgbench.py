@@ -14,7 +14,17 @@ from pgtrial.errors import HostCommandError, SettingError, TargetError, Workload
 from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.hosts.base import Account, Host
 from pgtrial.knobs.pgbouncer import PGBOUNCER, pool_size
-from pgtrial.knobs.workload import CLIENTS, CONNECT, PAUSES, PROTOCOL, SCRIPTS, VARIABLES, WORKLOAD, own_clients
+from pgtrial.knobs.workload import (
+    CLIENTS,
+    CONNECT,
+    EACH_TRANSACTION,
+    PAUSES,
+    PROTOCOL,
+    SCRIPTS,
+    VARIABLES,
+    WORKLOAD,
+    own_clients,
+)
 from pgtrial.model.arm import Arm
 from pgtrial.model.run import LoadLevel, Slice
 from pgtrial.postgres.connect import connect, execute, fetch, set_own
@@ -179,7 +189,7 @@ class PgbenchLoad:
             workload=self._workload(arm),
             seconds=seconds,
             logged=logged,
-            reconnects=arm.knobs.get(WORKLOAD, {}).get(CONNECT) == "each-transaction",
+            reconnects=arm.knobs.get(WORKLOAD, {}).get(CONNECT) == EACH_TRANSACTION,
         )
         if not self.machines:
             own = seed if logged else -seed

@@ -18,6 +18,7 @@ from pgtrial.engine.target.base import (
     wanted_settings,
 )
 from pgtrial.errors import SettingError
+from pgtrial.experiment_file.command_checks import SYSBENCH
 from pgtrial.experiment_file.experiment import Experiment
 from pgtrial.experiment_file.workload_table import WorkloadTable
 from pgtrial.findings.caveat import CaveatFinding
@@ -33,11 +34,11 @@ from pgtrial.knobs.slowdown import (
     server_environment,
 )
 from pgtrial.knobs.standby import STANDBY
-from pgtrial.knobs.workload import PROTOCOL, WORKLOAD, own_clients
+from pgtrial.knobs.workload import COMMAND, PROTOCOL, WORKLOAD, own_clients, read_command
 from pgtrial.model.arm import Arm
 from pgtrial.model.change import JournalEntry, Undone
 from pgtrial.postgres.entrance import Entrance
-from pgtrial.postgres.pooler import Pooler, PoolerProgram, find_pooler, require_protocol
+from pgtrial.postgres.pooler import Pooler, PoolerProgram, find_pooler, require_protocol, require_sysbench
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.settings import Setting
 from pgtrial.postgres.snapshot import Snapshot
@@ -257,7 +258,10 @@ async def pooler_of(arm: Arm, workload: WorkloadTable, host: Host) -> PoolerProg
     if table is None:
         return None
     program = await find_pooler(host, server_account(host.ops))
-    require_protocol(program, table, arm.knobs.get(WORKLOAD, {}).get(PROTOCOL, workload.protocol))
+    load = arm.knobs.get(WORKLOAD, {})
+    require_protocol(program, table, load.get(PROTOCOL, workload.protocol))
+    if workload.results == SYSBENCH:
+        require_sysbench(program, table, read_command(load[COMMAND]) if COMMAND in load else workload.command)
     return program
 
 

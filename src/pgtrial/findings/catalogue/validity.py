@@ -439,8 +439,19 @@ VALIDITY_CAVEATS = {
             "divided by them is the mean of the whole time."
         ),
         when="latencies of a load on files are without the flushes of `fsync`, or with `libaio` and `io_uring` and "
-        "without `direct` without the handing over of a request ([files.md](files.md)); a warning where the claim is "
-        "about a latency",
+        "without `direct` without the handing over of a request ([files.md](files.md)), or, with `connect = "
+        '"each-transaction"` and without a rate, those of pgbench are without the time to connect; a warning where the '
+        "claim, or a criterion, is about a latency",
+    ),
+    "partial-latency.without-connecting": Entry(
+        text=N_(
+            "Latencies of {arms:and} begin when a client has connected: pgbench does not count the time of that in "
+            "them, and each transaction has a connection of its own."
+        ),
+        hint=N_(
+            "Transactions per second have all of it: the clients divided by them is the mean of the whole time. With a "
+            "rate, latencies have it, too."
+        ),
     ),
     "partial-latency.without-flushes": Entry(
         text=N_(

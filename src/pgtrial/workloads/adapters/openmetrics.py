@@ -16,7 +16,9 @@ from pgtrial.store.command_line import READY, LineError, parse_line
 from pgtrial.workloads.adapters.base import Adapter, Files, Translate
 
 _LABELS = r'\{(?:[^"{}]|"(?:\\.|[^"\\])*")*\}'  # a brace in quotes ends nothing
-_SAMPLE = re.compile(rf"(?P<name>[a-zA-Z_:][\w:]*)(?:{_LABELS})? (?P<value>[^ ]+)(?: (?P<t>[\d.eE+-]+))?(?: # .*)?$")
+_SAMPLE = re.compile(
+    rf"(?P<name>[a-zA-Z_:][\w:]*)(?P<labels>{_LABELS})? (?P<value>[^ ]+)(?: (?P<t>[\d.eE+-]+))?(?: # .*)?$"
+)
 _COUNTS = ("_total", "_count", "_sum", "_created")
 _END = "# EOF"
 # What its metrics are called: a counter, or a histogram or summary of seconds, and a counter of what failed.
@@ -27,8 +29,13 @@ def translator(_files: Files, now: Callable[[], float] = time.time) -> Translate
     """It adds up the samples of a name, whatever their labels."""
     found: dict[str, float] = {}
     begun: list[float] = []
+    seen: set[tuple[str, str]] = set()
+    is_over = False
 
     def translate(line: str) -> str | None:
+        nonlocal is_over
+        if is_over and not line.startswith("#"):
+            raise LineError(f"it has a text behind its {_END}: what is in both would count twice")
         if line.startswith("{"):
             if parse_line(line) is not READY:
                 raise LineError('only {"ready": true} stands before a text of OpenMetrics')
@@ -37,21 +44,28 @@ def translator(_files: Files, now: Callable[[], float] = time.time) -> Translate
         if line.strip() == _END:
             if not begun:
                 raise LineError('it has not said {"ready": true} when its load began')
+            if is_over:
+                return None
+            is_over = True
             return json.dumps(_whole(found, begun[0], now()))
         if not line.startswith("#"):
-            _add(line, found)
+            _add(line, found, seen)
         return None
 
     return translate
 
 
-def _add(line: str, found: dict[str, float]) -> None:
+def _add(line: str, found: dict[str, float], seen: set[tuple[str, str]]) -> None:
     match = _SAMPLE.match(line.strip())
     if match is None:
         raise LineError("it is no sample of OpenMetrics")
     name = match["name"]
     if name.removesuffix("_bucket") != name or not any(name == f"{own}{end}" for own in _NAMES for end in _COUNTS):
         return
+    sample = (name, match["labels"] or "")
+    if sample in seen:
+        raise LineError("it has the same sample twice, which would count twice")
+    seen.add(sample)
     try:
         value = float(match["value"])
     except ValueError:
