@@ -402,6 +402,7 @@ def test_of_turns_a_line_of_many_requests_is_refused(tmp_path: Path) -> None:
         ('{"t": 1, "count": true}', '"count" is no number of requests'),
         ('{"t": 1, "count": 1, "latency": 1}', 'it has both "count" and latencies'),
         ('{"t": 1, "count": 1, "mean": -1}', "a latency is no time in seconds"),
+        ('{"t": 1, "latency_s": 0.1}', 'it tells of no request, and "latency_s" is no key of a line'),
         ('{"t": 1, "mean": 1}', 'it has a "mean", and no "count" of what it is of'),
     ],
 )

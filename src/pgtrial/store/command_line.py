@@ -18,6 +18,8 @@ _LONGEST_LATENCY = 86400.0  # s
 _ROUNDED = 1e-3  # s by which what a program rounds may differ
 _MOST_REQUESTS = 10**9  # of one line
 _NO_LATENCIES = '"latencies" is neither a list of seconds nor an object of seconds and counts'
+_TELL = {"latency", "latencies", "count", "failed"}  # keys that tell of requests, …
+_TELL_NOTHING = {"t", "seconds", "lag", "ready", "cancelled", "differs"}  # … and those of lines without any of these
 _SHOWN = 100  # characters of a line that is wrong
 
 
@@ -81,7 +83,9 @@ def parse_line(line: str, *, needs_lag: bool = False, longest: float = LONGEST_I
     if isinstance(found.get("latencies"), dict) and len(latencies) < _count_pairs(line):
         raise LineError('"latencies" has a time twice: add up how many requests took it')
     counted, mean = _counted(found)
-    if failed is False and not {"latency", "latencies", "count"} & found.keys():  # it would count as no request at all
+    if not _TELL & found.keys() and (unknown := sorted(found.keys() - _TELL_NOTHING)):
+        raise LineError(f'it tells of no request, and {json.dumps(unknown[0][:_SHOWN])} is no key of a line')
+    if failed is False and not (_TELL - {"failed"}) & found.keys():  # it would count as no request at all
         raise LineError('it says that a request did not fail, and has no "latency", nor a "count" of 1')
     lag = _number(found, "lag") if "lag" in found else None
     if lag is not None and not 0 <= lag <= _LONGEST_LATENCY:
