@@ -86,8 +86,8 @@ def of_times(*, slower: float, lost: Mapping[str, float], key: str) -> Subject:
     return found
 
 
-def of_means(*, lost: Mapping[str, int], key: str, gain: float = GAIN) -> Subject:
-    """One whose claim is on the mean latency, b's shorter by ``gain``; of 1000 transactions of each run each arm lost
+def of_means(*, lost: Mapping[str, int], key: str, invalid_for: str = "") -> Subject:
+    """One whose claim is on the mean latency, b's shorter by GAIN; of 1000 transactions of each run each arm lost
     so many in its first one.
     """
     evidence = plan_trial(SEEDS, blocks=BLOCKS, metric=MEAN)
@@ -98,10 +98,10 @@ def of_means(*, lost: Mapping[str, int], key: str, gain: float = GAIN) -> Subjec
     observed = []
     for run, off in zip(runs, noise, strict=True):
         share = lost.get(run.slot.arm, 0) / 1000 * (run.slot.block == 1)
-        mean = 0.01 * float(np.exp(off - gain * (run.slot.arm == "b")))
+        mean = 0.01 * float(np.exp(off - GAIN * (run.slot.arm == "b")))
         told = ((MEAN, mean), ("pgbench.failures", share), ("pgbench.tps", 100 * (1 - share)))
         observed += [observation(run, metric, None, at, value) for metric, value in told for at in (0, ALL)]
-    found = subject_of(evidence, index_values(tuple(observed)), invalid_for="", key=key)
+    found = subject_of(evidence, index_values(tuple(observed)), invalid_for=invalid_for, key=key)
     found.findings.__dict__["observations"] = observed
     return found
 
@@ -206,6 +206,22 @@ def test_transactions_that_all_experiments_lost_count_together_for_a_mean(
 
     assert found.pooled is not None
     assert (found.pooled.decision, codes(found)) == (decision, code)
+
+
+@pytest.mark.parametrize(
+    ("others", "decision", "code"),
+    [({"a": 1}, Decision.BETTER, set()), ({"b": 1}, Decision.INCONCLUSIVE, {"unequal-losses"})],
+)
+@pytest.mark.parametrize("invalid_for", ["failed-transactions", "skipped-transactions"])
+def test_one_that_is_invalid_for_what_it_lost_counts_where_that_is_chance_in_all_together(
+    invalid_for: str, others: Mapping[str, int], decision: Decision, code: set[str]
+) -> None:
+    rest = [of_means(lost=others, key=f"S{number}") for number in range(COUNT - 1)]
+    bad = of_means(lost={"b": 4}, key="B", invalid_for=invalid_for)
+    (found,) = (one for one in describe_contrasts(group_of(*rest, bad)) if one.metric == MEAN)
+
+    assert found.pooled is not None
+    assert (found.pooled.experiments, found.pooled.decision, codes(found)) == (COUNT, decision, code)
 
 
 @pytest.mark.parametrize("void", [{"invalid_for": "foreign-data", "died": ["b", "b"]}, {"blocks": 1}])
