@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pgtrial.analysis.effects.claim import claims_of
+from pgtrial.analysis.effects.comparison import tells_among_arms
 from pgtrial.analysis.effects.estimate import Estimated, estimate_primary
 from pgtrial.analysis.effects.failures import bound_primary
 from pgtrial.analysis.effects.parts import ClaimMetric, estimate_parts, judge_together
@@ -52,7 +53,7 @@ class Estimator:
         control, arm = evidence.control, evidence.hypothesis_arm
         if control is None or len(evidence.pairs(arm)) < FEWEST_BLOCKS:
             return None
-        compared = tuple(run for run in evidence.valid if run.slot.arm in {arm, control.name})
+        compared = _take_arm(evidence, arm).valid
         new = replace(evidence, valid=tuple(run for run in compared if run.id not in self._known))
         for run in new.valid:
             self._known[run.id] = ()
@@ -85,7 +86,8 @@ class StopDecision:
 def decide_stop(folder: Path, plan: Plan | None = None) -> StopDecision:
     """The decision after the blocks that the result folder has; meant for the pause after each block.
 
-    Only what the claim needs is reduced: the runs of its arm and of the control. StoreError as for ``analyze``.
+    Only what the claim needs is reduced: the runs of its arm and of the control, and of the others where runs of these
+    tell what it leaves. StoreError as for ``analyze``.
     """
     # The rule has planned this look, so its own interval is due.
     evidence = replace(read_evidence(folder, plan), is_provisional=False)
@@ -101,7 +103,9 @@ def _undecided(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _take_arm(evidence: Evidence, *arms: str) -> Evidence:
-    """With the runs of the control and of these arms alone."""
+    """With the runs of the control and of these arms alone; with all of them where they tell what runs leave."""
+    if tells_among_arms(evidence):
+        return evidence
     named = {*arms, evidence.control.name if evidence.control else ""}
     return replace(evidence, valid=tuple(run for run in evidence.valid if run.slot.arm in named))
 
