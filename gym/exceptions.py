@@ -126,8 +126,9 @@ CAUSES = (
         others="with more arms: −3 %, 2 points of it: 12 and 2 % (3 arms; 6 and 12 blocks), 11 and 1 % (a placebo); "
         "−3 %, 1 point of it, SD 2 %: 6, 8, 20 and 23 % (3 arms; 6, 12, 24, 40 blocks), 9, 16, 22 and 16 % (a "
         "placebo); of a debt of 8 % beside a third arm that scatters ten times as much 15 % (6 and 12 blocks), five "
-        "times 3 and 0 %; of several experiments [combined](statistics.md#what-a-run-leaves-for-the-next-one) the interval lies "
-        "wholly above the truth in 20 to 27 % (eight of 6 blocks), 17 % (eight of 12) and 10 % (24 of 12)",
+        "times 3 and 0 %; of several experiments [combined](statistics.md#what-a-run-leaves-for-the-next-one) the "
+        "interval lies wholly above the truth in 20 to 27 % (eight of 6 blocks), 17 % (eight of 12) and 10 % (24 of "
+        "12)",
         why="it cannot be: what few blocks do not tell from their noise, at 6 blocks a debt of 5 SD of a "
         "run at times, is told from none only by more runs, "
         "and one that is always taken for possible leaves few verdicts to experiments without it. "
