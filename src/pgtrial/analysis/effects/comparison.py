@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.analysis.effects.lost import Key
+from pgtrial.analysis.effects.lost import Key, bear_mean
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import LOST, STEP, Values
 from pgtrial.analysis.slices import told_by
@@ -130,6 +130,9 @@ def bear_lost(evidence: Evidence, values: Values, comparison: Comparison, arm: s
     """
     control, treated = (read_reach(values, runs, key, LOST) for runs in zip(*evidence.pairs(arm), strict=True))
     more = treated - control
+    if evidence.control is not None:
+        names = (arm, evidence.control.name)
+        more += bear_mean(evidence, values, *names, key) - bear_mean(evidence, values, *names[::-1], key)
     if not math.isfinite(more) or more == 0:
         return comparison
     return extend(replace(comparison, lost=abs(more)), down=max(0.0, -more), up=max(0.0, more))
