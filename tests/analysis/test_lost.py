@@ -11,7 +11,7 @@ from calibration.trials import TPS, conclude_about, plan_trial
 from pgtrial.analysis.effects.comparison import compare_metric
 from pgtrial.analysis.effects.contrasts import find_borne
 from pgtrial.analysis.effects.estimate import estimate_effect, estimate_primary
-from pgtrial.analysis.effects.lost import hides_times
+from pgtrial.analysis.effects.lost import bear_mean, hides_times
 from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import LOST, Values
@@ -156,6 +156,45 @@ def test_nothing_bounds_a_mean_where_more_is_lost_than_by_chance(of_a: int, of_b
 
     assert hides_times(evidence, values, "b", "a", ("pgbench.latency_mean", None, ALL)) is hides
     assert hides_times(evidence, values, "b", None, ("pgbench.latency_mean", None, ALL)) is (of_b > 2)
+
+
+@pytest.mark.parametrize(
+    ("of_b", "mean", "reach", "hides"),
+    [
+        (1, 0.01, 0.0, False),  # of 1 800 000: chance
+        (36, 0.01, 0.02, False),
+        (36, 0.0001, 0.0, True),
+        (360, 0.01, 0.0, True),
+    ],
+)
+def test_a_mean_bears_next_to_nothing_that_was_lost_as_if_each_had_lasted_as_long_as_its_run(
+    of_b: int, mean: float, reach: float, *, hides: bool
+) -> None:
+    """A tenth of the mean at most: 12 runs of 150 000 transactions, of 10 s with the warm-up."""
+    key = ("pgbench.latency_mean", None, ALL)
+    evidence = plan_trial(random.Random(1), blocks=12, metric=key[0])
+    phases = (
+        Phase(name=PhaseName.WARMUP, start=0.0, end=4.0),
+        Phase(name=PhaseName.MEASURE, start=4.0, end=10.0, level=0),
+    )
+    runs = tuple(replace(run, phases=phases) for run in evidence.runs)
+    evidence = replace(evidence, runs=runs, valid=runs)
+    rng, lost = np.random.default_rng(1), {"a": 0.0, "b": of_b / 1_800_000}
+    values: Values = {
+        (run.id, metric, None, level): value
+        for run in runs
+        for metric, value in (
+            (key[0], mean * math.exp(rng.normal(0, 0.01))),
+            (TPS, 25_000.0),
+            ("pgbench.failures", lost[run.slot.arm]),
+        )
+        for level in (0, ALL)
+    }
+    comparison = compare_metric(evidence, values, "b", key, comparisons=1)
+
+    assert hides_times(evidence, values, "b", "a", key) is hides
+    assert bear_mean(evidence, values, "b", "a", key) == pytest.approx(math.log1p(reach), rel=0.02)
+    assert comparison.hidden[1] == pytest.approx(math.log1p(reach), rel=0.02)
 
 
 # A load of one transaction a second: none is not next to one.

@@ -1,16 +1,21 @@
 import math
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from calibration.trials import TPS, compare, conclude, observe, plan_trial, take_blocks
 from pgtrial.analysis.analyze import analyze
+from pgtrial.analysis.effects import stopping
 from pgtrial.analysis.effects.estimate import Estimated, estimate_effects, estimate_primary, find_primary
 from pgtrial.analysis.effects.stopping import decide, decide_stop, describe_stopping
 from pgtrial.analysis.effects.verdict import judge_hypothesis
 from pgtrial.analysis.evidence import Evidence, read_evidence
-from pgtrial.analysis.observations import Values
+from pgtrial.analysis.observations import Values, observation
+from pgtrial.findings.findings import Observation
 from pgtrial.findings.message import say
 from pgtrial.findings.record import ALL
 from pgtrial.model.metric import Better
@@ -229,3 +234,26 @@ def test_what_can_be_detected_is_so_at_the_level_of_the_look(tmp_path: Path) -> 
 
 def test_a_folder_without_a_complete_block_goes_on(tmp_path: Path) -> None:
     assert decide_stop(write_result_folder(tmp_path / "r", text=DECISION, runs=0)).stop is False
+
+
+@pytest.mark.parametrize(("placebo", "more"), [(True, 0), (False, 1)])
+def test_a_look_tells_what_runs_leave_from_the_runs_of_all_arms_as_the_report_does(
+    monkeypatch: pytest.MonkeyPatch, placebo: bool, more: int
+) -> None:
+    seeds, stopped = random.Random(3), 0
+    for number in range(25):
+        whole = plan_trial(seeds, blocks=12, placebo=placebo, more=more, stop="decision")
+        noise = np.random.default_rng(number).normal(0, 0.02, len(whole.slots))
+        evidence = replace(take_blocks(whole, 9), is_provisional=False)
+        values = observe(evidence, {slot.number: off for slot, off in zip(whole.slots, noise, strict=True)})
+
+        def observed(looked_at: Evidence, values: Values = values) -> tuple[Observation, ...]:
+            return tuple(observation(run, TPS, None, ALL, values[run.id, TPS, None, ALL]) for run in looked_at.valid)
+
+        monkeypatch.setattr(stopping, "read_evidence", lambda *_, found=evidence: found)
+        monkeypatch.setattr(stopping, "_observe", observed)
+        decision, reported = decide_stop(Path()), conclude(evidence, compare(evidence, values))
+
+        assert decision.stop is (reported is not Verdict.INCONCLUSIVE)
+        stopped += decision.stop
+    assert 0 < stopped < 25

@@ -299,6 +299,31 @@ def test_a_look_and_the_report_decide_alike(seed: int) -> None:
     assert told == set(evidence.settled)
 
 
+def test_an_arm_keeps_its_verdict_whatever_later_runs_tell_of_what_it_leaves() -> None:
+    """c0 slows down whatever run comes next, also where others are decided already."""
+    case = replace(CASES[1], expect="better", effects={"b": 0.08, "c0": -0.2}, others=0.0)
+    seeds, settled, leaves = random.Random(1), 0, Machine.attempt
+
+    class Leaving(Machine):
+        last = ""
+
+        def attempt(self, slot: Slot, run: int) -> RunState:
+            state = leaves(self, slot, run)
+            if self.last == "c0":
+                self.values[run, TPS, None, ALL] *= math.exp(-0.05)
+            self.last = slot.arm
+            return state
+
+    for _ in range(10):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(f"{__name__}.Machine", Leaving)
+            evidence, machine = run_one_by_one(case, seeds.randrange(2**31))
+        told = {arm.name: judge_as_reported(evidence, machine, arm.name) for arm in evidence.candidates}
+        assert {name for name, verdict in told.items() if verdict is not Verdict.INCONCLUSIVE} == set(evidence.settled)
+        settled += len(evidence.settled)
+    assert settled > 10
+
+
 def _write(number: int, case: Case, cells: list[str]) -> None:
     text = f'case = "{case.text}"\ncells = "{" | ".join(cells)}"\n'
     (ROWS / f"arms-{number:02d}.toml").write_text(text, encoding="utf-8")

@@ -84,7 +84,7 @@ def parse_line(line: str, *, needs_lag: bool = False, longest: float = LONGEST_I
         raise LineError('"latencies" has a time twice: add up how many requests took it')
     counted, mean = _counted(found)
     if not _TELL & found.keys() and (unknown := sorted(found.keys() - _TELL_NOTHING)):
-        raise LineError(f'it tells of no request, and {json.dumps(unknown[0][:_SHOWN])} is no key of a line')
+        raise LineError(f"it tells of no request, and {json.dumps(unknown[0][:_SHOWN])} is no key of a line")
     if failed is False and not (_TELL - {"failed"}) & found.keys():  # it would count as no request at all
         raise LineError('it says that a request did not fail, and has no "latency", nor a "count" of 1')
     lag = _number(found, "lag") if "lag" in found else None

@@ -22,11 +22,11 @@ from pgtrial.findings.caveat import caveat, caveat_in_words
 from pgtrial.findings.comparison import Contrast
 from pgtrial.findings.record import ALL
 from pgtrial.model.caveat import Severity
-from pgtrial.model.run import RunState
+from pgtrial.model.run import Phase, PhaseName, RunState
 from pgtrial.model.verdict import Decision, Verdict
 
 COUNT, BLOCKS, GAIN = 8, 6, 0.06
-P99 = "pgbench.latency_p99"
+P99, MEAN = "pgbench.latency_p99", "pgbench.latency_mean"
 SEEDS = random.Random(3)
 
 
@@ -82,6 +82,26 @@ def of_times(*, slower: float, lost: Mapping[str, float], key: str) -> Subject:
         )
     ]
     found = subject_of(evidence, index_values(tuple(observed)), invalid_for="", key=key)
+    found.findings.__dict__["observations"] = observed
+    return found
+
+
+def of_means(*, lost: Mapping[str, int], key: str, invalid_for: str = "") -> Subject:
+    """One whose claim is on the mean latency, b's shorter by GAIN; of 1000 transactions of each run each arm lost
+    so many in its first one.
+    """
+    evidence = plan_trial(SEEDS, blocks=BLOCKS, metric=MEAN)
+    measured = (Phase(name=PhaseName.MEASURE, start=0.0, end=10.0, level=0),)
+    runs = tuple(replace(run, phases=measured) for run in evidence.runs)
+    evidence = replace(evidence, runs=runs, valid=runs)
+    noise = np.random.default_rng(evidence.seed).normal(0, 0.01, len(evidence.slots))
+    observed = []
+    for run, off in zip(runs, noise, strict=True):
+        share = lost.get(run.slot.arm, 0) / 1000 * (run.slot.block == 1)
+        mean = 0.01 * float(np.exp(off - GAIN * (run.slot.arm == "b")))
+        told = ((MEAN, mean), ("pgbench.failures", share), ("pgbench.tps", 100 * (1 - share)))
+        observed += [observation(run, metric, None, at, value) for metric, value in told for at in (0, ALL)]
+    found = subject_of(evidence, index_values(tuple(observed)), invalid_for=invalid_for, key=key)
     found.findings.__dict__["observations"] = observed
     return found
 
@@ -165,6 +185,43 @@ def test_a_time_is_decided_together_as_little_as_alone_where_transactions_were_l
 
     assert found.pooled is not None
     assert (found.pooled.decision, codes(found)) == (decision, code)
+
+
+@pytest.mark.parametrize(
+    ("lost", "decision", "code"),
+    [
+        ([{"b": 4, "a": 0}, {"a": 4, "b": 0}, *[{"a": 1, "b": 1}] * 6], Decision.BETTER, set()),
+        ([{"b": 2}] * 8, Decision.INCONCLUSIVE, {"unequal-losses"}),
+        ([{"a": 2}] * 8, Decision.BETTER, {"unequal-losses"}),
+        ([{"b": 60}, *[{}] * 7], Decision.INCONCLUSIVE, {"unequal-losses"}),
+        ([{}] * 8, Decision.BETTER, set()),
+    ],
+)
+def test_transactions_that_all_experiments_lost_count_together_for_a_mean(
+    lost: Sequence[Mapping[str, int]], decision: Decision, code: set[str]
+) -> None:
+    """Of 6000 of each arm 2 beside none are chance, and 4 are not; of all experiments it is the other way round."""
+    subjects = [of_means(lost=each, key=f"S{number}") for number, each in enumerate(lost)]
+    (found,) = (one for one in describe_contrasts(group_of(*subjects)) if one.metric == MEAN)
+
+    assert found.pooled is not None
+    assert (found.pooled.decision, codes(found)) == (decision, code)
+
+
+@pytest.mark.parametrize(
+    ("others", "decision", "code"),
+    [({"a": 1}, Decision.BETTER, set()), ({"b": 1}, Decision.INCONCLUSIVE, {"unequal-losses"})],
+)
+@pytest.mark.parametrize("invalid_for", ["failed-transactions", "skipped-transactions"])
+def test_one_that_is_invalid_for_what_it_lost_counts_where_that_is_chance_in_all_together(
+    invalid_for: str, others: Mapping[str, int], decision: Decision, code: set[str]
+) -> None:
+    rest = [of_means(lost=others, key=f"S{number}") for number in range(COUNT - 1)]
+    bad = of_means(lost={"b": 4}, key="B", invalid_for=invalid_for)
+    (found,) = (one for one in describe_contrasts(group_of(*rest, bad)) if one.metric == MEAN)
+
+    assert found.pooled is not None
+    assert (found.pooled.experiments, found.pooled.decision, codes(found)) == (COUNT, decision, code)
 
 
 @pytest.mark.parametrize("void", [{"invalid_for": "foreign-data", "died": ["b", "b"]}, {"blocks": 1}])

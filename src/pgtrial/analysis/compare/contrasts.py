@@ -14,7 +14,7 @@ from itertools import combinations
 
 from pgtrial.analysis.compare.subjects import Definition, Subject, define_arm, define_workload
 from pgtrial.analysis.effects.attempts import find_excess
-from pgtrial.analysis.effects.lost import lost_share
+from pgtrial.analysis.effects.lost import count_transactions, lost_share
 from pgtrial.analysis.observations import index_values
 from pgtrial.findings.caveat import CaveatFinding, caveat_in_words, is_untold
 from pgtrial.findings.comparison import Contrast, Indirect, PooledEffect, StudyEffect
@@ -212,16 +212,34 @@ def find_unequal_failures(group: Group) -> Iterator[CaveatFinding]:
 
 def find_unequal_losses(studies: Sequence["Study"]) -> Iterator[CaveatFinding]:
     """Experiments in which the arm, or the control, lost so many more transactions that nothing bounds its time."""
-    for side, sign in (("arm", 1), ("control", -1)):
-        found = [study.subject.key for study in studies if study.lost_more * sign > 0]
-        if found:
-            yield make_caveat(
-                _LOST,
-                Severity.WARNING,
-                f"So many more transactions of the {side} than of the other failed or were skipped that nothing bounds "
-                f"its time, in {', '.join(found)}: nothing is decided but that it is longer.",
-                "Find out why the transactions fail.",
-            )
+    for sign, found in _find_losers(studies).items():
+        side = "arm" if sign > 0 else "control"
+        yield make_caveat(
+            _LOST,
+            Severity.WARNING,
+            f"So many more transactions of the {side} than of the other failed or were skipped that nothing bounds "
+            f"its time, in {', '.join(found)}: nothing is decided but that it is longer.",
+            "Find out why the transactions fail.",
+        )
+
+
+def _find_losers(studies: Sequence["Study"]) -> dict[int, tuple[str, ...]]:
+    """Of which side they are, 1 for the arm and -1 for the control, with the experiments that lost them.
+
+    Of a mean no more may be lost than by chance, which of several experiments is that of all of them together: a little
+    that each lost alike is more than chance, and of many experiments some lose more by chance.
+    """
+    load, metric = studies[0].subject.evidence.load if studies else None, studies[0].effect.metric if studies else ""
+    if load is None or len(studies) < 2 or metric != load.latency_mean.name:
+        sides = {sign: [each.subject.key for each in studies if each.lost_more * sign > 0] for sign in (1, -1)}
+        return {sign: tuple(found) for sign, found in sides.items() if found}
+    control, treated = (
+        Attempts(made=sum(each.made for each in side), failed=sum(each.failed for each in side))
+        for side in zip(*(study.transactions for study in studies), strict=True)
+    )
+    if not fails_more(control, treated, weighs_lone=False):
+        return {}
+    return {1 if treated.success < control.success else -1: tuple(study.subject.key for study in studies)}
 
 
 def find_left_out(group: Group, metric: str, settled: Collection[str]) -> Iterator[CaveatFinding]:
@@ -332,9 +350,19 @@ class Study:
         if not effect.fails_more or effect.metric not in evidence.load.times or evidence.control is None:
             return 0.0
         values = index_values(tuple(self.subject.findings.observations))
-        key = (effect.metric, effect.scenario, effect.load_level)
-        share, others = (lost_share(evidence, values, arm, key) for arm in (effect.arm, evidence.control.name))
+        share, others = (
+            lost_share(evidence, values, arm, effect.key[1:]) for arm in (effect.arm, evidence.control.name)
+        )
         return share - others
+
+    @property
+    def transactions(self) -> tuple[Attempts, Attempts]:
+        """Of the control and of the arm, by the rules of today."""
+        evidence, effect = replace(self.subject.evidence, rules=CURRENT), self.effect
+        values = index_values(tuple(self.subject.findings.observations))
+        names = ("" if evidence.control is None else evidence.control.name, effect.arm)
+        control, treated = (count_transactions(evidence, values, name, effect.key[1:]) for name in names)
+        return control, treated
 
 
 def combine_studies(studies: Sequence[Study]) -> Pooled:
@@ -414,7 +442,7 @@ def _decide(
     if len(studies) < fewest and min(study.effect.blocks for study in studies) < fewest:
         return Decision.INCONCLUSIVE
     decision = decide(comparison, bounds=CURRENT.log_bounds(margin), better=better)
-    longer = {Decision.WORSE if study.lost_more > 0 else Decision.BETTER for study in studies if study.lost_more}
+    longer = {Decision.WORSE if sign > 0 else Decision.BETTER for sign in _find_losers(studies)}
     return decision if longer <= {decision} else Decision.INCONCLUSIVE
 
 

@@ -35,8 +35,8 @@ RULE = (
     ),
     "May differ, and is shown: machine, kernel, minor version, day, other settings, method, duration, blocks.",
     (
-        "Never combined: an experiment whose verdict is invalid, an effect of fewer than two blocks, single runs or "
-        "seconds of different experiments, absolute values."
+        "Never combined: an experiment whose verdict is invalid, but for transactions that were lost, an effect of "
+        "fewer than two blocks, single runs or seconds of different experiments, absolute values."
     ),
     (
         "Nothing is decided where an experiment is left out for what its arms did, or where attempts of all of them "
@@ -50,6 +50,7 @@ _DIGITS = 12  # of a script's digest
 _FEWEST_BLOCKS = 2  # of which an effect has an error
 # Caveats with which a verdict is invalid for its record, or for its world, and not for what the arms did.
 _VOID = {"post-hoc", "foreign-data", "undeclared-difference", "placebo-effect"}
+_LOST = {"failed-transactions", "skipped-transactions"}
 Definition = dict[str, str]
 
 
@@ -79,15 +80,25 @@ class Subject:
         """Why none of its effects counts in a combined one; "" where they do."""
         if not self.evidence.valid:
             return "it has no finished runs"
-        if self.findings.hypothesis.verdict is Verdict.INVALID:
+        if self.findings.hypothesis.verdict is Verdict.INVALID and not self._is_invalid_for_lost:
             return "its verdict is invalid"
         return ""
 
     @property
+    def _is_invalid_for_lost(self) -> bool:
+        """Whether its verdict is invalid for transactions that were lost and for nothing else: its effects bear them,
+        and of all experiments together is told whether they are more than chance. By rules 14 effects did not.
+        """
+        return self.evidence.rules.bears_alike and bool(self._invalid_for) and self._invalid_for <= _LOST
+
+    @property
+    def _invalid_for(self) -> set[str]:
+        return {each.code for each in self.findings.caveats if each.severity is Severity.INVALID}
+
+    @property
     def is_void(self) -> bool:
         """Whether it would count in none whatever its arms had done: others may be combined without it."""
-        found = {each.code for each in self.findings.caveats if each.severity is Severity.INVALID}
-        return bool(found & _VOID) or len({slot.block for slot in self.evidence.slots}) < _FEWEST_BLOCKS
+        return bool(self._invalid_for & _VOID) or len({slot.block for slot in self.evidence.slots}) < _FEWEST_BLOCKS
 
     def has_observed(self, metric: str) -> bool:
         """Whether a run of any arm has a value of it: else it was not looked at there."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pgtrial.analysis.effects.attempts import count_failed, count_interrupted
 from pgtrial.analysis.effects.comparison import compare_when_due, owners_before, read_reach, value_of
-from pgtrial.analysis.effects.lost import Key, hides_times, lost_share
+from pgtrial.analysis.effects.lost import Key, bear_mean, hides_times, lost_share
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import LOST, STEP, Values
 from pgtrial.experiment_file.cause_tables import AcceptanceTable
@@ -132,7 +132,7 @@ def _hold(
     if rules.bears_alike:
         share = interrupted_share(_count_interrupted(evidence, arm), comparison.blocks)
         logs = np.log(reached / wanted.limit.value)
-        lost = read_reach(values, runs, key, LOST)
+        lost = read_reach(values, runs, key, LOST) + bear_mean(evidence, values, arm, None, key)
         comparison = extend(comparison, down=0.0, up=lost if math.isfinite(lost) else 0.0)
         comparison = bound_failures(comparison, logs[np.isfinite(logs)], share=share)
     return _Held(

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from pgtrial.analysis.effects.lost import Key
+from pgtrial.analysis.effects.lost import Key, bear_mean
 from pgtrial.analysis.evidence import Evidence
 from pgtrial.analysis.observations import LOST, STEP, Values
 from pgtrial.analysis.slices import told_by
@@ -130,6 +130,9 @@ def bear_lost(evidence: Evidence, values: Values, comparison: Comparison, arm: s
     """
     control, treated = (read_reach(values, runs, key, LOST) for runs in zip(*evidence.pairs(arm), strict=True))
     more = treated - control
+    if evidence.control is not None:
+        names = (arm, evidence.control.name)
+        more += bear_mean(evidence, values, *names, key) - bear_mean(evidence, values, *names[::-1], key)
     if not math.isfinite(more) or more == 0:
         return comparison
     return extend(replace(comparison, lost=abs(more)), down=max(0.0, -more), up=max(0.0, more))
@@ -205,18 +208,22 @@ def read_carry_over(
     return find_carry_over(log_ratios, np.array(after), np.array([before[run.slot.block] for run, _ in pairs]))
 
 
+def tells_among_arms(evidence: Evidence) -> bool:
+    """Whether runs of all arms tell what one of them leaves for the next: also at a look, and while it goes on."""
+    return evidence.rules.bears_alike and len(evidence.arms) > 2 and not any(run.slices for run in evidence.valid)
+
+
 def _read_among_arms(evidence: Evidence, values: Values, arm: str, key: Key) -> CarryOver | None:
     """As ``read_carry_over``, told from the runs of all arms, where there are more than two; None by rules 14.
 
-    Of an arm that was decided before the others only from those up to its last block: the rest cannot take it back.
+    Of an arm that was decided before the others, from those until its last block: it keeps its verdict.
     """
-    pairs = evidence.pairs(arm)
-    after = places(evidence, pairs) if evidence.rules.bears_alike else None
+    pairs, last = evidence.pairs(arm), evidence.settled.get(arm, math.inf)
+    after = places(evidence, pairs) if tells_among_arms(evidence) else None
     of_control = [each.name for each in (evidence.control, evidence.placebo) if each is not None and each.name != arm]
-    if after is None or len(evidence.arms) < 3:
+    if after is None:
         return None
     sides = [owners_before(evidence, dict.fromkeys(names, 1)) for names in ([arm], of_control)]
-    last = evidence.settled.get(arm, math.inf)
     known = [(run, value_of(evidence, values, (run.id, *key))) for run in evidence.valid if run.slot.block <= last]
     told = [(run, value) for run, value in known if 0 < value < math.inf]
     slots = [run.slot for run, _ in told]

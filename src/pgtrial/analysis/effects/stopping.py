@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pgtrial.analysis.effects.claim import claims_of
+from pgtrial.analysis.effects.comparison import tells_among_arms
 from pgtrial.analysis.effects.estimate import Estimated, estimate_primary
 from pgtrial.analysis.effects.failures import bound_primary
 from pgtrial.analysis.effects.parts import ClaimMetric, estimate_parts, judge_together
@@ -52,7 +53,7 @@ class Estimator:
         control, arm = evidence.control, evidence.hypothesis_arm
         if control is None or len(evidence.pairs(arm)) < FEWEST_BLOCKS:
             return None
-        compared = tuple(run for run in evidence.valid if run.slot.arm in {arm, control.name})
+        compared = _take_arm(evidence, arm).valid
         new = replace(evidence, valid=tuple(run for run in compared if run.id not in self._known))
         for run in new.valid:
             self._known[run.id] = ()
@@ -85,28 +86,41 @@ class StopDecision:
 def decide_stop(folder: Path, plan: Plan | None = None) -> StopDecision:
     """The decision after the blocks that the result folder has; meant for the pause after each block.
 
-    It is taken from the runs of all arms, as the verdict is, which tell what a run leaves for the next one. StoreError
-    as for ``analyze``.
+    Only what the claim needs is reduced: the runs of its arm and of the control, and of the others where runs of these
+    tell what it leaves. StoreError as for ``analyze``.
     """
     # The rule has planned this look, so its own interval is due.
     evidence = replace(read_evidence(folder, plan), is_provisional=False)
-    values = index_values(_observe(evidence))
     if evidence.experiment.design.stop == "each-arm" and evidence.candidates:
-        return decide_each(evidence, values)
-    return decide(evidence, estimate_primary(evidence, values), estimate_parts(evidence, values))
+        return decide_each(evidence, index_values(_observe(_take_arm(evidence, *_undecided(evidence)))))
+    compared = _take_arm(evidence, evidence.hypothesis_arm)
+    values = index_values(_observe(compared))
+    return decide(compared, estimate_primary(compared, values), estimate_parts(compared, values))
+
+
+def _undecided(evidence: Evidence) -> tuple[str, ...]:
+    return tuple(arm.name for arm in evidence.candidates if arm.name not in evidence.settled)
+
+
+def _take_arm(evidence: Evidence, *arms: str) -> Evidence:
+    """With the runs of the control and of these arms alone; with all of them where they tell what runs leave."""
+    if tells_among_arms(evidence):
+        return evidence
+    named = {*arms, evidence.control.name if evidence.control else ""}
+    return replace(evidence, valid=tuple(run for run in evidence.valid if run.slot.arm in named))
 
 
 def decide_each(evidence: Evidence, values: Values) -> StopDecision:
-    """Whether the claim is decided for each arm that is still run, as if it were about that one.
+    """Whether the claim is decided for each arm that is still run, as if it were about that one; ``values`` of these.
 
     All intervals hold together, at all looks: it does not matter which of them an arm ends at, or what others did.
     """
     settled, open_ = dict(evidence.settled), list[StopDecision]()
     look: int | None = None
-    for name in (arm.name for arm in evidence.candidates if arm.name not in evidence.settled):
+    for name in _undecided(evidence):
         hypothesis = evidence.experiment.hypothesis.model_copy(update={"arm": name})
         experiment = evidence.experiment.model_copy(update={"hypothesis": hypothesis})
-        about = replace(evidence, experiment=experiment)
+        about = replace(_take_arm(evidence, name), experiment=experiment)
         decision = decide(about, estimate_primary(about, values), estimate_parts(about, values))
         if decision.stop:
             settled[name], look = about.pairs(name)[-1][1].slot.block, decision.look
