@@ -10,7 +10,7 @@ import pytest
 from gym.contenders.pgtrial import Series, conclude, plan_of, shifted
 
 from calibration.trials import Row, most, percent, record
-from pgtrial.analysis.compare.contrasts import Study, combine_studies, describe_pooled
+from pgtrial.analysis.compare.pooling import Study, combine_studies, describe_pooled
 from pgtrial.analysis.evidence import confidence_due
 from pgtrial.design.plan import plan_schedule
 from pgtrial.stats.interval import Known

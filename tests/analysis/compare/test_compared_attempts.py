@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from calibration.trials import plan_trial
-from pgtrial.analysis.compare.contrasts import Group, find_absent_attempts
+from pgtrial.analysis.compare.groups import Group, find_absent_attempts
 from pgtrial.model.rules import RULES
 
 EVIDENCE = plan_trial(random.Random(1))

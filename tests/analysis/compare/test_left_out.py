@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from calibration.trials import make_run, observe, plan_trial
-from pgtrial.analysis.compare.contrasts import Group, compare_indirectly, describe_contrasts
+from pgtrial.analysis.compare.contrasts import describe_contrasts
+from pgtrial.analysis.compare.groups import Group
+from pgtrial.analysis.compare.indirect import compare_indirectly
 from pgtrial.analysis.compare.subjects import Subject
 from pgtrial.analysis.effects.estimate import estimate_primary
 from pgtrial.analysis.effects.failures import bound_primary

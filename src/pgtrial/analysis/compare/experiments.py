@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial import __version__
-from pgtrial.analysis.compare.contrasts import Group, compare_indirectly, describe_contrasts, group_arms, make_caveat
+from pgtrial.analysis.compare.contrasts import describe_contrasts
+from pgtrial.analysis.compare.groups import Group, group_arms
+from pgtrial.analysis.compare.indirect import compare_indirectly
 from pgtrial.analysis.compare.subjects import RULE, Subject, describe_subject, differing, read_subjects
 from pgtrial.analysis.world.fingerprint import collect_facts, is_same, rule_of
 from pgtrial.analysis.world.settings import ABSENT, VOLATILE
-from pgtrial.findings.caveat import CaveatFinding
+from pgtrial.findings.caveat import CaveatFinding, caveat_in_words
 from pgtrial.findings.comparison import (
     ClaimUnderLoads,
     Contrast,
@@ -72,14 +74,14 @@ def _caveats(
 ) -> Iterator[CaveatFinding]:
     for subject in subjects:
         if subject.excluded:
-            yield make_caveat(
+            yield caveat_in_words(
                 "experiment-left-out",
                 Severity.WARNING,
                 f"{subject.key} is shown and in no combined effect: {subject.excluded}.",
                 f'Look at its report: "pgtrial report {shell_word(subject.folder)}".',
             )
         if _is_alarmed(subject):
-            yield make_caveat(
+            yield caveat_in_words(
                 "placebo-differs",
                 Severity.WARNING,
                 f"In {subject.key} the placebo is not like the control: a difference was found where there is none.",
@@ -87,7 +89,7 @@ def _caveats(
             )
     unfinished = [one.key for one in subjects if not one.is_finished]
     if unfinished:
-        yield make_caveat(
+        yield caveat_in_words(
             "unfinished",
             Severity.WARNING,
             f"Not all runs of the schedule are done: {', '.join(unfinished)}. Whoever may stop when it suits chooses "
@@ -95,7 +97,7 @@ def _caveats(
             "Finish them first, or name a rule for stopping in the experiment's file.",
         )
     if len(subjects) > 1 and not any(contrast.pooled for contrast in contrasts):
-        yield make_caveat(
+        yield caveat_in_words(
             "nothing-combined",
             Severity.INFO,
             "No effect is combined: no two experiments measured the same arms by the same metric under the same "
@@ -103,7 +105,7 @@ def _caveats(
             "To repeat an experiment, run its own experiment.toml again.",
         )
     if indirect:
-        yield make_caveat(
+        yield caveat_in_words(
             "indirect",
             Severity.WARNING,
             "An indirect comparison takes for granted that each arm would have had the same effect under the other "

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from pgtrial.analysis.compare.contrasts import FEW_EXPERIMENTS, HETEROGENEOUS
+from pgtrial.analysis.compare.pooling import FEW_EXPERIMENTS, HETEROGENEOUS
 from pgtrial.findings.caveat import CaveatFinding
 from pgtrial.findings.comparison import (
     ClaimUnderLoads,
