@@ -13,6 +13,7 @@ from calibration.trials import Row, most, percent, record
 from pgtrial.analysis.compare.pooling import Study, combine_studies, describe_pooled
 from pgtrial.analysis.evidence import confidence_due
 from pgtrial.design.plan import plan_schedule
+from pgtrial.model.metrics import LOADS
 from pgtrial.stats.interval import Known
 
 EXPERIMENTS, BLOCKS, MARGIN, SD = 2400, 20, 0.03, 0.02
@@ -46,10 +47,18 @@ def run_one(seed, truth):
     end, _ = conclude(looks, "not-worse", shifted(MARGIN, 0.0))
     found = end.comparison
     effect = SimpleNamespace(
-        confidence=0.95, margin=MARGIN, better="higher", blocks=end.blocks, hidden_below=0.0, hidden_above=0.0
+        confidence=0.95,
+        margin=MARGIN,
+        metric="pgbench.tps",
+        better="higher",
+        blocks=end.blocks,
+        fails_more=False,
+        hidden_below=0.0,
+        hidden_above=0.0,
     )
     stopping = SimpleNamespace(rule="decision", looks=plan.looks, ended=end.blocks)
-    subject = SimpleNamespace(is_finished=True, findings=SimpleNamespace(stopping=stopping))
+    evidence = SimpleNamespace(load=LOADS["pgbench"])
+    subject = SimpleNamespace(is_finished=True, evidence=evidence, findings=SimpleNamespace(stopping=stopping))
     known = Known(mean=math.log(found.ratio), error=found.error, degrees=found.degrees)
     return Study(subject=subject, effect=effect, known=known)
 
