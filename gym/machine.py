@@ -52,10 +52,34 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    """Runs of three arms that have their time to themselves, in order of time: ``log_rates``, logarithms of the work
+    per second, and the ``arm`` as schedules have it, (experiments, runs); the ``observation`` of each, (runs,).
+    """
+
+    log_rates: NDArray[np.float64]
+    arm: NDArray[np.int8]
+    observation: NDArray[np.intp]
+
+    def first(self, count: int) -> "Runs":
+        """Those of so many observations."""
+        mine = self.observation < count
+        return Runs(log_rates=self.log_rates[:, mine], arm=self.arm[:, mine], observation=self.observation[mine])
+
+    def of(self, experiment: int) -> "Runs":
+        mine = slice(experiment, experiment + 1)
+        return replace(self, log_rates=self.log_rates[mine], arm=self.arm[mine])
+
+    def with_effect(self, ratio: float) -> "Runs":
+        return replace(self, log_rates=self.log_rates + np.where(self.arm == 1, np.log(ratio), 0.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """``control`` and ``treated``: work per second, (experiments, observations). ``after``: whether the treated arm
     came after the control in an observation, likewise. ``before``: where each run has its time to itself, half of what
-    the runs before both of them differ by, as ``stats.carry_over`` takes it, likewise. ``failed``: attempts of the
+    the runs before both of them differ by, as ``stats.carry_over`` takes it, likewise; of three arms the ``runs`` of
+    all are there, too. ``failed``: attempts of the
     treated arm that failed before each observation was there, (experiments, observations); the control's never do.
     ``times``: mean seconds of testing until so many observations of both arms are there, (observations,). ``turns``:
     where arms take turns, log ratios of the treated arm to the control before what counts of each slice and in both
@@ -70,6 +94,7 @@ class Measured:
     failed: NDArray[np.intp]
     times: NDArray[np.float64]
     before: NDArray[np.float64] | None = None
+    runs: Runs | None = None
     turns: NDArray[np.float64] | None = None
     late: NDArray[np.float64] | None = None
 
@@ -82,13 +107,15 @@ class Measured:
             failed=self.failed[:, :count],
             times=self.times[:count],
             before=None if self.before is None else self.before[:, :count],
+            runs=None if self.runs is None else self.runs.first(count),
             turns=None if self.turns is None else self.turns[:, :, :count],
             late=None if self.late is None else self.late[:, :, :count],
         )
 
     def with_effect(self, ratio: float) -> "Measured":
         """With the treated arm faster by this factor."""
-        return replace(self, treated=self.treated * ratio)
+        runs = None if self.runs is None else self.runs.with_effect(ratio)
+        return replace(self, treated=self.treated * ratio, runs=runs)
 
 
 def measure(stream: Stream, schedule: Schedule, rng: np.random.Generator) -> Measured:
@@ -122,7 +149,10 @@ def measure(stream: Stream, schedule: Schedule, rng: np.random.Generator) -> Mea
         ]
 
     control, treated = rates(schedule.counted, schedule.end)
-    turns = late = None
+    runs = turns = late = None
+    if schedule.is_plain and schedule.arms > 2:
+        log_rates = np.log(done(schedule.counted, schedule.end) / (schedule.end - schedule.counted))
+        runs = Runs(log_rates=log_rates, arm=schedule.arm, observation=schedule.observation)
     if schedule.takes_turns:
         middle = (schedule.counted + schedule.end) / 2
         windows = (schedule.start, schedule.counted), (schedule.counted, middle), (middle, schedule.end)
@@ -136,6 +166,7 @@ def measure(stream: Stream, schedule: Schedule, rng: np.random.Generator) -> Mea
         failed=failed,
         times=times,
         before=_runs_before(schedule, failed) if schedule.is_plain else None,
+        runs=runs,
         turns=turns,
         late=late,
     )
@@ -212,8 +243,10 @@ def _is_after(schedule: Schedule) -> NDArray[np.bool_]:
 
 
 def _runs_before(schedule: Schedule, failed: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Half of what the runs before those of an observation differ by; an attempt that failed is a run, too."""
-    owners = np.where(schedule.is_changed, 1.0, np.where(schedule.arm == 0, -1.0, 0.0))
+    """Half of what the runs before those of an observation differ by; an attempt that failed is a run, too, and a
+    placebo leaves what the control does.
+    """
+    owners = np.where(schedule.is_changed, 1.0, -1.0)
     last = np.hstack([np.zeros((len(owners), 1)), owners[:, :-1]])
     of_control, of_treated = (_by_observation(last * (schedule.arm == arm), schedule) for arm in (0, 1))
     return np.asarray((np.where(failed > 0, 1.0, of_treated) - of_control) / 2)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gym.contenders.base import ALL, Answer
-from gym.machine import Measured
+from gym.machine import Measured, Runs
 from gym.schedule import RUN, WARM_UP, WHOLE, Schedule, plain_runs
 from pgtrial.analysis.evidence import confidence_due
 from pgtrial.design.methods import plan_steps, turn_seed
@@ -26,7 +26,7 @@ from pgtrial.model.metric import Better
 from pgtrial.model.rules import CURRENT
 from pgtrial.model.verdict import Decision, Verdict
 from pgtrial.stats.base import Comparison
-from pgtrial.stats.carry_over import bound_carry_over, find_carry_over
+from pgtrial.stats.carry_over import CarryOver, bound_carry_over, find_among_arms, find_carry_over
 from pgtrial.stats.crossover import fit_crossover
 from pgtrial.stats.equivalence import decide, judge
 from pgtrial.stats.fade import Turns, bound_fade
@@ -100,6 +100,7 @@ class Pgtrial:
                 after=measured.after[place] if self.method == "blocks" else None,
                 failed=measured.failed[place],
                 before=None if measured.before is None else measured.before[place],
+                runs=None if measured.runs is None else measured.runs.of(place),
                 turns=None if measured.turns is None else measured.turns[:, place],
                 late=None if measured.late is None else measured.late[:, place],
                 guard=plan.method.guard,
@@ -205,6 +206,7 @@ class Found:
 class Series:
     """One experiment: log ratios of its blocks, (n,), and the attempts that ``failed`` before each. ``after`` and
     ``before`` are None where arms share the time, and fail together: it is taken that it was always the treated one.
+    ``runs`` are those of all arms, of this experiment alone, where there are three and each has its time to itself.
     ``turns``, (3, n), and ``late``, (2, n, shapes), are None where they do not take turns. ``slice`` and the ``guard``
     in it are in seconds.
     """
@@ -213,6 +215,7 @@ class Series:
     after: NDArray[np.bool_] | None
     failed: NDArray[np.intp]
     before: NDArray[np.float64] | None = None
+    runs: Runs | None = None
     turns: NDArray[np.float64] | None = None
     late: NDArray[np.float64] | None = None
     guard: float = 0.0
@@ -226,7 +229,9 @@ class Series:
         if is_provisional:
             comparison = widen(comparison)
         if after is not None and self.before is not None:
-            comparison = bound_carry_over(comparison, find_carry_over(values, after, self.before[:blocks]))
+            found = None if self.runs is None else _find_among_arms(self.runs.first(blocks), after)
+            left = found or find_carry_over(values, after, self.before[:blocks])
+            comparison = bound_carry_over(comparison, left)
         if self.turns is not None:
             washout, early, late = self.turns[:, :blocks]
             counted = self.slice - self.guard
@@ -245,6 +250,17 @@ class Series:
         bounded = bound_failures(comparison, level, share=share)
         decide = share == 1 or fails_more(*attempts, weighs_lone=CURRENT.weighs_lone_failures)
         return Found(blocks=blocks, comparison=comparison, bounded=bounded, decide=decide)
+
+
+def _find_among_arms(runs: Runs, after: NDArray[np.bool_]) -> CarryOver | None:
+    """What the product tells of the runs of all arms; ``runs`` of one experiment."""
+    arm, block, values = runs.arm[0], runs.observation, runs.log_rates[0]
+    last = np.concatenate([[-1], arm[:-1]])
+    sides = np.array([last == 1, (last == 0) | (last == 2)], dtype=np.float64)
+    places = [int((block[:number] == own).sum()) for number, own in enumerate(block)]
+    of_treated, of_control = (sides[:, arm == each][:, np.argsort(block[arm == each])] for each in (1, 0))
+    groupings = [block.tolist(), arm.tolist(), places]
+    return find_among_arms(values, sides, groupings, pairs=of_treated - of_control, after=after)
 
 
 def compare(log_ratios: NDArray[np.float64], after: NDArray[np.bool_] | None, *, confidence: float) -> Comparison:

@@ -10,7 +10,7 @@ import pytest
 from gym.contenders import CONTENDERS, otava
 from gym.contenders.benchstat import two_sided_p
 from gym.contenders.pgtrial import MARGIN, Pgtrial, Series, compare, conclude, plan_of, shifted
-from gym.machine import Measured
+from gym.machine import Measured, Runs
 from scipy import stats
 
 from calibration.test_04_failures import CASES
@@ -125,36 +125,58 @@ def test_what_is_left_behind_is_borne_as_in_the_product():
     assert found.low < whole.low
 
 
+@pytest.mark.parametrize("placebo", [False, True])
 @pytest.mark.parametrize("stop", ["never", "decision"])
 @pytest.mark.parametrize("gain", [1.0, 1.03, 1.2])
-def test_the_verdict_is_that_of_an_analysed_folder(tmp_path, gain, stop):
+def test_the_verdict_is_that_of_an_analysed_folder(tmp_path, gain, stop, placebo):
     """The same blocks, once as numbers in the gym, once as a result folder that the product analyses."""
-    text = EXPERIMENT.replace("placebo = true", f'stop = "{stop}"').replace("blocks = 6", "blocks = 12")
+    lines = ["placebo = true"] * placebo + [f'stop = "{stop}"']
+    text = EXPERIMENT.replace("placebo = true", "\n".join(lines)).replace("blocks = 6", "blocks = 12")
     text = text.replace('margin = "5%"', f"margin = {MARGIN}")
-    folder = write_result_folder(
-        tmp_path / "folder", text=text, simulation=Simulation(tps={"on": 500.0, "off": 500.0 * gain})
-    )
+    truth = Simulation(tps={"on": 500.0, "off": 500.0 * gain, "placebo": 500.0}, seed=5)
+    folder = write_result_folder(tmp_path / "folder", text=text, simulation=truth)
     findings, evidence = analyze(folder), read_evidence(folder)
     effect = next(
         one for one in findings.effects if (one.arm, one.metric, one.load_level) == ("off", "pgbench.tps", "all")
     )
     ratios = np.array([math.nan if ratio is None else ratio for ratio in effect.block_ratios])
     after = np.array([run.slot.position > control.slot.position for control, run in evidence.pairs("off")])
-    plan = plan_of("blocks", 12, stops=stop == "decision")
+    plan = plan_of("blocks", 12, stops=stop == "decision", placebo=placebo)
     confidence = evidence.confidence_at(12)
     assert plan.looks == evidence.looks
     arms = ["", *(slot.arm for slot in evidence.slots)]
-    last = dict(
-        zip([slot.number for slot in evidence.slots], [{"": 0, "off": 1, "on": -1}[arm] for arm in arms], strict=False)
-    )
+    owners = {"": 0, "off": 1, "on": -1, "placebo": -1}
+    last = dict(zip([slot.number for slot in evidence.slots], [owners[arm] for arm in arms], strict=False))
     before = np.array([last[run.slot.number] - last[control.slot.number] for control, run in evidence.pairs("off")]) / 2
-    found = Series(log_ratios=np.log(ratios), after=after, before=before, failed=np.zeros(12, dtype=np.intp)).at(
-        12, confidence=confidence
+    series = Series(
+        log_ratios=np.log(ratios),
+        after=after,
+        before=before,
+        runs=runs_of(evidence, findings) if placebo else None,
+        failed=np.zeros(12, dtype=np.intp),
     )
+    found = series.at(12, confidence=confidence)
     _, verdict = conclude([found], evidence.experiment.hypothesis.expect, shifted(MARGIN, 0.0))
 
     assert verdict is findings.hypothesis.verdict
+    assert math.exp(found.comparison.carry_over) == pytest.approx(effect.carry_over)
     assert (found.comparison.low, found.comparison.high) == pytest.approx((effect.low, effect.high))
+
+
+def runs_of(evidence, findings):
+    """All of an experiment, as the gym has them."""
+    rates = {
+        one.run: one.value
+        for one in findings.observations
+        if (one.metric, one.scenario, one.load_level) == ("pgbench.tps", None, "all")
+    }
+    runs = sorted(evidence.valid, key=lambda run: run.slot.number)
+    numbers = {"on": 0, "off": 1, "placebo": 2}
+    return Runs(
+        log_rates=np.log([[rates[run.id] for run in runs]]),
+        arm=np.array([[numbers[run.slot.arm] for run in runs]], dtype=np.int8),
+        observation=np.array([run.slot.block - 1 for run in runs]),
+    )
 
 
 @pytest.mark.parametrize("method", ["blocks", "interleaved", "duet"])
