@@ -124,7 +124,7 @@ def run(place: Path, *options: str) -> subprocess.CompletedProcess[str]:
 def test_code_of_a_file_has_the_rights_of_the_account_and_no_others(place: Path, account: Account) -> None:
     write(
         place,
-        setup=f"COPY (SELECT 1) TO PROGRAM '{place}/probe sql';\n",
+        setup=f"COPY (SELECT 1) TO PROGRAM 'cat > /dev/null; {place}/probe sql';\n",
         script=f"\\setshell x {place}/probe load\nSELECT :x;\n",
     )
 
@@ -335,7 +335,7 @@ def pid_of(place: Path) -> int:
 @pytest.mark.parametrize("by", ["sql", "load", "psql"])
 def test_what_an_experiment_starts_ends_with_it(place: Path, by: str) -> None:
     start = daemon(place)
-    setup, script = f"COPY (SELECT 1) TO PROGRAM '{start}';\n", f"\\setshell x {start}\nSELECT :x;\n"
+    setup, script = f"COPY (SELECT 1) TO PROGRAM 'cat > /dev/null; {start}';\n", f"\\setshell x {start}\nSELECT :x;\n"
     write(place, setup=setup if by == "sql" else "SELECT 1;\n", script=script if by == "load" else "SELECT 1;\n")
     if by == "psql":
         load_by_psql(place, f"SELECT 1;\n\\! {start}\n")
@@ -349,7 +349,7 @@ def test_what_an_experiment_starts_ends_with_it(place: Path, by: str) -> None:
 
 @pytest.mark.parametrize("by", ["sql", "psql"])
 def test_what_an_experiment_starts_ends_with_restore_after_a_kill(place: Path, by: str) -> None:
-    write(place, setup=f"COPY (SELECT 1) TO PROGRAM '{daemon(place)}';\nSELECT pg_sleep(900);\n")
+    write(place, setup=f"COPY (SELECT 1) TO PROGRAM 'cat > /dev/null; {daemon(place)}';\nSELECT pg_sleep(900);\n")
     if by == "psql":
         load_by_psql(place, f"\\! {daemon(place)}\nSELECT pg_sleep(900);\n")
     with subprocess.Popen(command(place, "--allow-code"), cwd=place, env=environment_of(place)) as pgtrial:

@@ -242,7 +242,7 @@ def test_an_archive_of_a_database_with_tablespaces_is_loaded_without_them(
 async def _make_tablespace(database: str, directory: Path) -> None:
     """In a directory that the server's account makes."""
     async with connect(database) as connection:
-        await connection.execute(f"COPY (SELECT 1) TO PROGRAM 'mkdir {directory}'".encode())
+        await connection.execute(f"COPY (SELECT 1) TO PROGRAM 'cat > /dev/null; mkdir {directory}'".encode())
         await connection.execute(f"CREATE TABLESPACE fast LOCATION '{directory}'".encode())
 
 
