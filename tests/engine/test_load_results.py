@@ -203,6 +203,22 @@ def test_a_program_that_fails_may_say_why_on_its_output(play, script, error):
     assert error_of(outcome) == f"command: {error}"
 
 
+def test_what_it_says_on_its_standard_error_may_tell_what_later_lines_mean(play):
+    """Lines are whole though they are written, and may be read, in parts."""
+    heard = list[str]()
+
+    def translate(line: str) -> str | None:
+        heard.append(line)
+        return line if line.startswith("{") else None
+
+    script = f"printf 'the fi' >&2; sleep 0.3; echo 'rst' >&2; echo last >&2; {ONCE}; sleep 60"
+    outcome, _ = play(script, translate=translate, errors_tell=True)
+
+    assert outcome.errors == ()
+    assert [line for line in heard if not line.startswith("{")] == ["the first", "last"]
+    assert outcome.summaries[0].processed == 1
+
+
 def test_what_is_noise_is_not_told(play):
     noise = "echo noise at its start >&2"
 

@@ -18,7 +18,8 @@ class Results:
 
     One that ``ends_itself`` is not told to end, and one that ``begins_silently`` works from its start on. ``left``
     reads the lines that it has written into a file by its end; it raises LineError. Lines of one that ``tells_no_time``
-    are of the time at which they are read. What ``is_noise`` of its standard error is passed over.
+    are of the time at which they are read. Lines of its standard error are translated, too, where these ``errors_tell``
+    what later lines mean; what ``is_noise`` of them is not repeated to anybody.
     """
 
     seconds: float
@@ -31,6 +32,7 @@ class Results:
     begins_silently: bool = False
     tells_no_time: bool = False
     left: Callable[[], Iterator[str]] | None = None
+    errors_tell: bool = False
     is_noise: Callable[[str], bool] = lambda _line: False
 
 

@@ -114,6 +114,7 @@ def plan_command(
             ends_itself=adapter.ends_itself,
             begins_silently=adapter.begins_silently,
             tells_no_time=adapter.tells_no_time,
+            errors_tell=adapter.errors_tell,
             is_noise=adapter.is_noise,
             left=None if adapter.left is None else partial(_read_left, Path(directory), adapter.left),
         ),

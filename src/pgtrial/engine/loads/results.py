@@ -96,6 +96,7 @@ class Listener:
     _latency: float = 0.0  # s, the sum over all that is done
     _others: deque[str] = field(default_factory=lambda: deque(maxlen=_OTHERS_KEPT))  # lines that tell of no request
     _said: bytes = b""  # the end of what it has said on its standard error
+    _errors_rest: bytes = b""
 
     def __post_init__(self) -> None:
         self._much = _MUCH * fcntl.fcntl(self.output, fcntl.F_GETPIPE_SZ)
@@ -199,6 +200,11 @@ class Listener:
         for chunk in _chunks(self.errors):
             self._heard += len(chunk)
             self._said = (self._said + chunk)[-_STDERR_KEPT:]
+            if self.results.errors_tell:
+                *whole, rest = (self._errors_rest + chunk).split(b"\n")
+                self._errors_rest = rest[:LONGEST_LINE]
+                for each in whole:
+                    self.results.translate(each.decode("utf-8", "replace"))
         turn = _Turn()
         for chunk in _chunks(self.output):
             self._is_at_end = not chunk

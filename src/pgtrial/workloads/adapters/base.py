@@ -36,7 +36,8 @@ class Adapter:
     ``good_ends`` are statuses that say no more than that it was told to end. One that ``ends_itself`` does not work
     until it is told to, but for {seconds} or as long as it has work; what it has ``left`` is read then. One that
     ``begins_silently`` works from its start on, and says so by no line. Lines of one that ``tells_no_time`` are of the
-    time at which they are read.
+    time at which they are read. Lines of its standard error are translated as well where these ``errors_tell`` what
+    later lines mean.
     """
 
     name: str
@@ -51,4 +52,5 @@ class Adapter:
     begins_silently: bool = False
     tells_no_time: bool = False
     left: Left | None = None
+    errors_tell: bool = False
     is_noise: Callable[[str], bool] = lambda _line: False
