@@ -57,7 +57,7 @@ def entry(change: Change, got: Mapping[str, str] | None, *, boot: str | None = N
 
 
 def plan(wanted: Mapping[str, str], host: LocalHost | None = None) -> Change:
-    (change,) = asyncio.run(KNOB.plan(context(host), wanted))
+    change, *_ = asyncio.run(KNOB.plan(context(host), wanted))  # the limit of dirty pages, too
     return change
 
 
@@ -273,7 +273,7 @@ def test_undoing_does_not_wait_for_what_nobody_waits_for(change: Change, forked:
 def test_killed_pgtrial_leaves_no_process(number: signal.Signals, forked: Any):
     async def hold() -> None:
         context = KnobContext(host=LocalHost(), token="test", directory="/tmp")
-        (change,) = await KNOB.plan(context, {"size": "64MB"})
+        change, *_ = await KNOB.plan(context, {"size": "64MB"})
         await KNOB.apply(context, change)
         print(change.new["token"])
         await asyncio.sleep(60)
@@ -290,7 +290,7 @@ def test_killed_pgtrial_leaves_no_process(number: signal.Signals, forked: Any):
 @needs_locking
 def test_memory_of_another_host_is_taken_and_given_back(remote: SshHost, runner: asyncio.Runner):
     async def there_and_back() -> None:
-        (change,) = await KNOB.plan(context(remote), {"size": "64MB"})
+        change, *_ = await KNOB.plan(context(remote), {"size": "64MB"})
         got = await KNOB.apply(context(remote), change)
 
         assert len(OPS.find_argument(change.new["token"])) == 1
@@ -303,7 +303,7 @@ def test_memory_of_another_host_is_taken_and_given_back(remote: SshHost, runner:
 
 @needs_locking
 def test_memory_of_another_host_is_given_back_with_the_connection(remote: SshHost, runner: asyncio.Runner):
-    (change,) = runner.run(KNOB.plan(context(remote), {"size": "64MB"}))
+    change, *_ = runner.run(KNOB.plan(context(remote), {"size": "64MB"}))
     runner.run(KNOB.apply(context(remote), change))
     there = OPS.find_argument(change.new["token"])
 

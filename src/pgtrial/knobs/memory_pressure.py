@@ -13,6 +13,8 @@ from pgtrial.hosts.linux.control_groups import smallest_limit
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import HostKnob, KnobContext
 from pgtrial.knobs.declaration import About, Acts, EffectTiming, Exclusive, Rule, Shared
+from pgtrial.knobs.dirty_limit import apply_limit, plan_limit
+from pgtrial.knobs.kernel_values import find_drift, undo_values
 from pgtrial.knobs.values import Ratio, Size, Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.units import format_bytes, format_share, parse_bytes, read_share
@@ -66,7 +68,9 @@ class MemoryPressureTable(Table):
 class MemoryPressure(HostKnob):
     name = "memory_pressure"
     about = About(
-        sets="memory locked by a process of pgtrial, so that server and page cache have that much less",
+        sets="memory locked by a process of pgtrial, so that server and page cache have that much less. As root, the "
+        "kernel's limit of dirty pages is that of the memory left at once: vm.dirty_ratio or vm.dirty_bytes, whichever "
+        "is in effect, becomes another value and is set back",
         takes_effect="at once",
         rights="root, or a limit of locked memory (ulimit -l) that allows it",
         verified="the kernel's count of the process's locked memory; at the end of the run, that the process is "
@@ -147,11 +151,14 @@ class MemoryPressure(HostKnob):
                 old_text="none",
                 new_text=format_bytes(asked) + text,
             ),
+            *plan_limit(ops, self.name),
         )
 
     async def apply(self, context: KnobContext, change: Change) -> Mapping[str, str]:
         import asyncio
 
+        if change.old:
+            return apply_limit(context.host.ops, change)
         host, asked = context.host, change.new["bytes"]
         process = await host.start(
             [host.ops.python(), "-I", "-S", "-c", _HOLD, asked, change.new["token"]],
@@ -171,6 +178,8 @@ class MemoryPressure(HostKnob):
     async def undo(self, host: Host, entry: JournalEntry) -> Undone:
         import asyncio
 
+        if entry.change.old:
+            return undo_values(host, entry)
         if host.ops.boot_id() != entry.boot_id:
             return Undone(outcome=Outcome.REBOOTED)
         # Processes that have ended, but that nobody has waited for, hold no memory any more and are not found.
@@ -192,6 +201,8 @@ class MemoryPressure(HostKnob):
         return Undone(outcome=Outcome.FAILED, text=f"Process {pids} holds memory and does not end.")
 
     async def still_applied(self, host: Host, entry: JournalEntry) -> str:
+        if entry.change.old:
+            return find_drift(host, entry)
         assert entry.got is not None  # asked of what was applied
         held = sum(_locked(host.ops, pid) for pid, _ in _holders(host.ops, entry))
         if held < int(entry.got["bytes"]):
