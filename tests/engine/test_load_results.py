@@ -219,6 +219,18 @@ def test_what_it_says_on_its_standard_error_may_tell_what_later_lines_mean(play)
     assert outcome.summaries[0].processed == 1
 
 
+def test_what_cannot_be_read_on_its_standard_error_is_no_trouble(play):
+    def translate(line: str) -> str:
+        if line == "{":
+            raise LineError("it is none")
+        return line
+
+    outcome, _ = play(f"echo '{{' >&2; {ONCE}; sleep 60", translate=translate, errors_tell=True)
+
+    assert outcome.errors == ()
+    assert outcome.summaries[0].processed == 1
+
+
 def test_what_is_noise_is_not_told(play):
     noise = "echo noise at its start >&2"
 

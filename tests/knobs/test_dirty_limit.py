@@ -68,6 +68,25 @@ def test_the_value_that_is_in_effect_becomes_another_one_and_is_set_back(tree, w
     assert written == expected
 
 
+def test_it_comes_after_the_memory_that_is_taken(tree):
+    tree.add(
+        {
+            RATIO: "20\n",
+            BYTES: "0\n",
+            "/proc/meminfo": "MemAvailable: 67108864 kB\n",
+            "/proc/self/status": "CapEff:\t000001ffffffffff\n",
+            "/proc/self/mountinfo": "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+            "/proc/self/cgroup": "0::/\n",
+            "/sys/fs/cgroup/cgroup.controllers": "cpu io memory\n",
+        }
+    )
+    context = KnobContext(host=LocalHost(ops=tree), token="t", directory="/tmp")
+
+    changes = asyncio.run(KNOB.plan(context, {"size": "64MB"}))
+
+    assert [change.name for change in changes] == ["memory taken away", "limit of dirty pages"]
+
+
 def test_who_was_killed_between_has_the_value_set_back(tree, written):
     tree.add({RATIO: "20\n", BYTES: "0\n"})
     change = plan(tree)
@@ -98,6 +117,15 @@ def test_a_kernel_that_does_not_set_it_back_is_an_error(tree):
 
     with pytest.raises(SettingError, match="limit of dirty pages: asked for 20, got 21"):
         apply(tree, plan(tree))
+
+
+def test_a_kernel_that_refuses_it_is_an_error(tree):
+    tree.add({RATIO: "20\n", BYTES: "0\n"})
+    change = plan(tree)
+    tree.closed = {RATIO}
+
+    with pytest.raises(SettingError, match="limit of dirty pages cannot be changed here"):
+        apply(tree, change)
 
 
 def test_nothing_is_planned_where_it_cannot_be_written(tree):

@@ -7,9 +7,10 @@ the kernel sets it anew. Source: mm/page-writeback.c, update_dirty_limit and wri
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pgtrial.hosts.operations import Operations
-from pgtrial.knobs.kernel_values import apply_values, read_value, write_value
+from pgtrial.knobs.kernel_values import apply_values, read_value
 from pgtrial.model.change import Change
 
 _RATIO, _BYTES = "/proc/sys/vm/dirty_ratio", "/proc/sys/vm/dirty_bytes"
@@ -41,7 +42,7 @@ def plan_limit(ops: Operations, knob: str) -> Sequence[Change]:
 def apply_limit(ops: Operations, change: Change) -> Mapping[str, str]:
     """Raises SettingError."""
     ((path, value),) = change.new.items()
-    write_value(ops, path, _other(path, int(value), ops.page_size()))
+    apply_values(ops, replace(change, new={path: _other(path, int(value), ops.page_size())}))
     return apply_values(ops, change)
 
 

@@ -204,7 +204,8 @@ class Listener:
                 *whole, rest = (self._errors_rest + chunk).split(b"\n")
                 self._errors_rest = rest[:LONGEST_LINE]
                 for each in whole:
-                    self.results.translate(each.decode("utf-8", "replace"))
+                    with contextlib.suppress(*_UNREADABLE):  # anything may be said there
+                        self.results.translate(each.decode("utf-8", "replace"))
         turn = _Turn()
         for chunk in _chunks(self.output):
             self._is_at_end = not chunk
