@@ -181,7 +181,7 @@ class Ledger(Record):
     memory: tuple[LedgerEntry, ...] = ()  # for 1 % more of it; no time, and so no part of the sum
     total: Estimate
     rest: Estimate
-    leads: bool  # the first is surely larger than the second
+    leads: bool  # the first is surely larger than the second, also without what the sum exceeds 1 by
     fits: bool  # throughput is a product of powers of the times, as far as the runs tell
     not_varied: tuple[Message, ...]
     text: Message

@@ -141,6 +141,21 @@ def test_more_than_one_is_said(tmp_path: Path) -> None:
     assert texts(ledger)[-1] == "ledger.more"
 
 
+def test_the_largest_is_not_decided_where_it_may_owe_its_lead_to_what_exceeds_one(tmp_path: Path) -> None:
+    """0.75 is surely more than 0.5, and not if it is 0.25 too large."""
+    ledger = ledger_of(simulate(tmp_path / "folder", {"cpu": 0.75, "flush": 0.5}))
+    first, second = ledger.entries[:2]
+    assert first.elasticity.low > second.elasticity.high  # type: ignore[operator]
+    assert not ledger.leads
+    assert texts(ledger) == ["ledger.undecided", "ledger.more"]
+
+
+def test_the_largest_leads_where_what_exceeds_one_is_less_than_its_lead(tmp_path: Path) -> None:
+    ledger = ledger_of(simulate(tmp_path / "folder", {"cpu": 1.2, "flush": 0.1}))
+    assert ledger.leads
+    assert texts(ledger)[-1] == "ledger.more"
+
+
 def test_arms_whose_runs_fail_make_nothing_sure(tmp_path: Path) -> None:
     assert ledger_of(simulate(tmp_path / "r", {"flush": 0.9, "cpu": 0.1})).leads
     with sqlite3.connect(tmp_path / "r" / "state.sqlite") as db:

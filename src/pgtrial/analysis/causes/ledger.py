@@ -95,6 +95,8 @@ def keep_ledger(evidence: Evidence, values: Values) -> Ledger | None:
     excesses = [find_excess(evidence, arm.name) for arm in evidence.arms if arm != evidence.control]
     fails = evidence.rules.bears_failures and any(each is not None and each.decides for each in excesses)
     leads = fitted.lead_p is not None and fitted.lead_p < _SURE and not fails
+    if leads and fitted.total.side(neutral=1.0) > 0 and len(entries) > 1:
+        leads = is_larger_without_excess(entries[0].elasticity, entries[1].elasticity, fitted.total)
     fits = _fits(fitted)
     less = np.array([_LESS if name == entries[0].resource else 1.0 for name in asked.resources])
     return Ledger(
@@ -127,6 +129,14 @@ def is_the_largest(ledger: Ledger) -> bool:
     all that was not varied.
     """
     return ledger.leads and _exceeds(ledger.entries[0].elasticity, ledger.rest)
+
+
+def is_larger_without_excess(one: Estimate, other: Estimate, total: Estimate) -> bool:
+    """Whether one is surely the larger, by intervals that hold together, even if all by which the sum surely exceeds 1
+    is an error of this one alone.
+    """
+    excess = total.high - 1 if total.low is not None and total.high is not None and total.low > 1 else 0.0
+    return one.low is not None and other.high is not None and one.low - excess > other.high
 
 
 def _exceeds(one: Estimate, rest: Estimate) -> bool:

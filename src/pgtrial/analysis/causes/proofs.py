@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pgtrial.analysis.causes.ledger import is_the_largest, keep_ledger
+from pgtrial.analysis.causes.ledger import is_larger_without_excess, is_the_largest, keep_ledger
 from pgtrial.analysis.causes.limits import EXPLAINS, name_resource
 from pgtrial.analysis.evidence import Evidence, read_evidence
 from pgtrial.analysis.large import refuse_large
@@ -71,7 +71,7 @@ def _overrule(limit: Limit, ledger: Ledger, level: Message) -> Limit:
     if not is_the_largest(ledger):
         # It does not say what limits the arm, and may well say what does not.
         named = [entry for entry in ledger.entries if RESOURCES[entry.resource] is limit.resource]
-        if not named or any(_may_be_as_large(entry, first) for entry in named):
+        if not named or any(_may_be_as_large(entry, ledger) for entry in named):
             return limit
         text = message("limit.refuted", arm=limit.arm, level=level, by_rules=name_resource(limit))
         return limit.model_copy(
@@ -95,10 +95,12 @@ def _overrule(limit: Limit, ledger: Ledger, level: Message) -> Limit:
     )
 
 
-def _may_be_as_large(entry: LedgerEntry, first: LedgerEntry) -> bool:
-    """By intervals that hold together; also where it is not shown that throughput owes anything to the first."""
-    high, low = entry.elasticity.high, first.elasticity.low
-    return entry is first or high is None or low is None or low <= 0 or high >= low
+def _may_be_as_large(entry: LedgerEntry, ledger: Ledger) -> bool:
+    """Also where it is not shown that throughput owes anything to the first."""
+    first = ledger.entries[0]
+    if entry is first or first.elasticity.side() <= 0:
+        return True
+    return not is_larger_without_excess(first.elasticity, entry.elasticity, ledger.total)
 
 
 def _tell_apart(limit: Limit, control: Limit | None) -> Limit:

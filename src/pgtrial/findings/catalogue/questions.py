@@ -139,8 +139,8 @@ QUESTIONS = {
     ),
     "ledger.more": Entry(
         text=N_(
-            "They add up to {total:decimal2} ({low:decimal2} to {high:decimal2}), more than 1: some time counts in two "
-            "of them."
+            "They add up to {total:decimal2} ({low:decimal2} to {high:decimal2}), more than 1: a time became longer by "
+            "more than its factor, or counts in two of them. Each may be as much too large."
         )
     ),
     "ledger.no-interval": Entry(text=N_("They add up to {total:decimal2}; one block tells no interval.")),
