@@ -102,8 +102,8 @@ def predict_log_ratio(
     change : (n_resources,), log of the factors by which times are longer than at the point where each is shortest. The
     others and ValueError as for ``fit_elasticities``. The value is that of one time after the other. The interval is
     one of prediction, with the error of the fit and the noise of both arms of that experiment, and holds those of all
-    three models; but no time that is c times as long makes throughput change by a larger factor than c, whatever the
-    system, and none of the models does so by noise.
+    three models; but in a steady state no time that is c times as long makes throughput change by a larger factor than
+    c, whatever the system, and none of the models does so by noise. While a cache fills there is no steady state.
     Source: Draper & Smith, "Applied Regression Analysis" (3rd ed. 1998), section 3.1.
     """
     _require_apart(log_times, log_throughput)

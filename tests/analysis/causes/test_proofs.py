@@ -196,6 +196,17 @@ def test_no_rule_is_refuted_where_no_time_is_shown_to_matter(folder: Path) -> No
     assert apply_proofs(read_evidence(folder), [as_ruled], [proof]) == (as_ruled,)
 
 
+@pytest.mark.parametrize(("smaller", "is_refuted"), [(0.2, True), (0.45, False)])
+def test_what_the_sum_exceeds_one_by_refutes_no_rule(folder: Path, smaller: float, is_refuted: bool) -> None:
+    """0.85 is surely more than both, and not surely more than 0.45 if it is as much too large as the sum is."""
+    times = {"slowdown.cpu": (0.85, 0.03), "slowdown.flush": (smaller, 0.03), "slowdown.files": (0.05, 0.03)}
+    proof = ledger(times, total=(1.3, 0.05)).model_copy(update={"leads": False})
+
+    (found,) = apply_proofs(read_evidence(folder), [limit(Resource.WAL_FLUSH)], [proof])
+
+    assert (found.resource is Resource.UNDETERMINED) is is_refuted
+
+
 def test_less_than_what_has_not_been_found_still_refutes_what_is_smaller(folder: Path) -> None:
     proof = ledger({"slowdown.cpu": (0.3, 0.03), "slowdown.flush": (0, 0.03)}, total=(0.3, 0.05))
 

@@ -135,7 +135,7 @@ def is_larger_without_excess(one: Estimate, other: Estimate, total: Estimate) ->
     """Whether one is surely the larger, by intervals that hold together, even if all by which the sum surely exceeds 1
     is an error of this one alone.
     """
-    excess = total.high - 1 if total.low is not None and total.high is not None and total.low > 1 else 0.0
+    excess = total.high - 1 if total.high is not None and total.side(neutral=1.0) > 0 else 0.0
     return one.low is not None and other.high is not None and one.low - excess > other.high
 
 
