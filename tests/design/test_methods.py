@@ -52,6 +52,18 @@ def test_what_settles_at_once_is_interleaved() -> None:
     assert choice.reason == "It is the cheapest method without objection here."
 
 
+def test_servers_with_huge_pages_take_turns_where_that_is_asked_for() -> None:
+    """Each has a pool of its own; what the pools were made of may have been an arm's cache."""
+    pages = {"size": "2MB"}
+    made = experiment(arms=arms_with(huge_pages=pages))
+
+    for method in ("interleaved", "duet"):
+        assert judge(made)[method].valid
+        assert judge(made)[method].doubtful
+    assert choose(made).method == "blocks"
+    assert choose(experiment(target={"huge_pages": pages})).method == "interleaved"
+
+
 def test_clients_that_pause_by_the_clock_do_not_stand_still_for_others() -> None:
     made = experiment(workload={"scenario": [{"name": "slow", "file": "slow.sql"}]})
     pausing = replace(FACTS, pauses=(("slow.sql", 0.7),))
@@ -87,14 +99,12 @@ def test_what_is_enough_is_asked_of_an_arm_that_has_the_machine_to_itself() -> N
         ({"arms": arms_with(sysctl={"vm.swappiness": 1})}, "the effect of vm.swappiness builds up"),
         ({"arms": arms_with(sysctl={"vm.dirty_ratio": 1})}, "dirty pages of all programs"),
         ({"arms": arms_with(memory_pressure={"size": "1GB"})}, "swap"),
-        ({"arms": arms_with(huge_pages={"size": "2MB"})}, "a pool made for one server"),
         ({"mix": "oltp", "arms": arms_with(storage={"data": "/srv"})}, "its own device"),
         ({"mix": "oltp", "arms": arms_with(filesystem={"options": "noatime"})}, "twins share the dirty pages"),
         ({"mix": "oltp", "arms": arms_with(postgresql={"fsync": False})}, "leaves writing to the kernel"),
         ({"mix": "oltp", "arms": arms_with(postgresql={"max_wal_size": "4GB"})}, "checkpoint cycle"),
         ({"arms": arms_with(postgresql={"shared_buffers": "12GB"})}, "need about 12.2 GB of memory"),
         ({"dataset": {"scale": 700}}, "as one alone would"),
-        ({"target": {"huge_pages": {"size": "2MB"}}}, "the pool of huge pages is made for one server"),
     ],
 )
 def test_twins_are_refused_with_the_reason(tables: dict[str, Any], reason: str) -> None:

@@ -317,9 +317,16 @@ def test_four_hosts_under_every_fault_lose_nothing(new_place, small_disk):
             fill(small_disk)  # a server may give back what it no longer needs
             return Path(said.name).read_text()
 
+        at_work: set[str] = set()
+
+        def hosts_at_work() -> tuple[set[str], str]:
+            """Those that have begun a run so far: what is gathered leaves its host's folder."""
+            assert process.poll() is None, Path(said.name).read_text()
+            at_work.update(path.parts[-3] for path in (place.directory / "state" / "fleet").glob("*/*/runs/*"))
+            return at_work, Path(said.name).read_text()
+
         process = go_on("run", file.name, "--allow-code", "--fleet", "hosts.toml")
-        at_work = place.directory / "state" / "fleet"
-        wait_until(lambda: {path.parts[-3] for path in at_work.glob("*/*/runs/*")}, lambda found: found == set(names))
+        wait_until(hosts_at_work, lambda found: found[0] == set(names))
         wait_until(fill_until_said, lambda text: "c gets no more blocks: " in text)
         hosts.hosts[1].cut()
         cut_at = time.monotonic()

@@ -76,6 +76,26 @@ def test_a_value_that_is_changed_twice_comes_back(place, journal, runner) -> Non
     assert place.values() == "000000"
 
 
+def test_what_a_later_change_went_on_from_holds_by_the_later_one(place, journal, runner) -> None:
+    class Exact(type(place.knobs[0])):
+        async def still_applied(self, host: Host, entry: JournalEntry) -> str:
+            now = {path: host.ops.read(path).strip() for path in entry.change.new}
+            return "" if now == entry.got else f"{entry.change.name} is {now[next(iter(now))]}."
+
+    changes = place.changes(journal, knobs=(Exact("first"),))
+    first = runner.run(changes.make(place.context, {"first": {"a": "1"}}, run=1))
+    second = runner.run(changes.make(place.context, {"first": {"a": "2"}}, run=2))
+
+    assert runner.run(changes.find_lost(first + second)) == ""
+    (place.directory / "a.1").write_text("3\n")
+    assert runner.run(changes.find_lost(first)) == ""
+    assert runner.run(changes.find_lost(second)) == "a is 3."
+    (place.directory / "a.1").write_text("2\n")
+    runner.run(changes.undo(second))
+    (place.directory / "a.1").write_text("3\n")
+    assert runner.run(changes.find_lost(first)) == "a is 3."
+
+
 def test_where_nothing_is_wanted_nothing_is_done(place, journal, runner) -> None:
     wanted = {"first": {}, "sql": {"apply": "x"}}
 

@@ -24,6 +24,7 @@ from pgtrial.hosts.processes import end_process
 from pgtrial.hosts.ssh.host import SshHost
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.cgroup import Cgroup
+from pgtrial.knobs.cgroup_limits import unlimited_reads
 from pgtrial.model.change import Change, JournalEntry, Outcome
 from pgtrial.postgres.programs import Programs
 from pgtrial.postgres.throwaway import ThrowawayCluster
@@ -473,18 +474,22 @@ def test_reads_are_as_slow_as_asked(context: KnobContext):
         assert await process.wait() == 0
         return time.monotonic() - started
 
-    async def both() -> tuple[float, float]:
+    async def all_of_them() -> tuple[float, float, float, float]:
         entries = await turn(context, {"read_iops": "50"})
+        groups = tuple(KNOB.groups(context, {"read_iops": "50"}))
         try:
-            limited = await timed(tuple(KNOB.groups(context, {"read_iops": "50"})))
-            return limited, min([await timed(()) for _ in range(3)])
+            limited = await timed(groups)
+            with unlimited_reads(context.host.ops, groups):
+                while_filling = min([await timed(groups) for _ in range(3)])
+            assert [await KNOB.still_applied(context.host, each) for each in entries] == [""] * len(entries)
+            return limited, while_filling, await timed(groups), min([await timed(()) for _ in range(3)])
         finally:
             await turn_back(context, entries)
 
-    limited, free = asyncio.run(both())
+    limited, while_filling, limited_again, free = asyncio.run(all_of_them())
 
-    assert limited > 1.2
-    assert free < limited / 2
+    assert min(limited, limited_again) > 1.2
+    assert max(free, while_filling) < limited / 2
 
 
 @needs("memory")

@@ -6,19 +6,28 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 
-from pgtrial.errors import SettingError
+from pgtrial.errors import SettingError, TargetError
 from pgtrial.hosts.linux.control_groups import Hierarchy, hierarchies
 from pgtrial.hosts.local import LocalHost
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import KnobContext
 from pgtrial.knobs.cgroup import Cgroup
-from pgtrial.knobs.cgroup_limits import Device, describe, is_write_back, limit_files, place_limits, to_enable
+from pgtrial.knobs.cgroup_limits import (
+    Device,
+    describe,
+    is_write_back,
+    limit_files,
+    place_limits,
+    to_enable,
+    unlimited_reads,
+)
 from pgtrial.knobs.filesystem import Filesystem
 from pgtrial.model.change import JournalEntry, Outcome
 from support.killing import KILLS, MOMENTS, run_killed
@@ -281,6 +290,45 @@ def test_killed_at_any_moment_they_are_lifted(make_tree, bench, applying, undoin
     run_killed(table, WANTED, applying, undoing)
 
     assert (tree.read(BYTES), tree.read(IOPS)) == ("7:1 4096\n", "")
+
+
+GROUP = "/cg/blkio/pgtrial-token"
+READ_IOPS, WRITE_IOPS = (f"{GROUP}/blkio.throttle.{what}_iops_device" for what in ("read", "write"))
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["filled", "the server is lost"])
+@pytest.mark.parametrize(
+    ("files", "path", "lifted"),
+    [
+        ({READ_IOPS: "8:0 50\n", WRITE_IOPS: "8:0 40\n"}, READ_IOPS, "8:0 0"),
+        (
+            {f"{GROUP}/io.max": "8:0 rbps=max wbps=4096 riops=50 wiops=40\n"},
+            f"{GROUP}/io.max",
+            "8:0 riops=max rbps=max",
+        ),
+    ],
+    ids=["version 1", "version 2"],
+)
+def test_reads_are_not_limited_while_caches_are_filled(tree, files, path: str, lifted: str, fails: bool) -> None:
+    tree.add(files)
+    written: list[str] = []
+    tree.on_write[path] = written.append
+    before = nullcontext() if not fails else pytest.raises(TargetError)
+
+    with before, unlimited_reads(tree, [GROUP]):
+        assert written == [lifted]
+        if fails:
+            raise TargetError("the server is lost")
+
+    assert written == [lifted, files[path].strip()]
+
+
+def test_limits_of_reads_in_groups_of_others_are_left(tree) -> None:
+    tree.add({"/cg/blkio/others/blkio.throttle.read_iops_device": "8:0 50\n"})
+    tree.on_write["/cg/blkio/others/blkio.throttle.read_iops_device"] = pytest.fail
+
+    with unlimited_reads(tree, ["/cg/blkio/others"]):
+        assert tree.read("/cg/blkio/others/blkio.throttle.read_iops_device") == "8:0 50\n"
 
 
 # -- on this kernel

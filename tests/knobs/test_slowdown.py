@@ -340,28 +340,36 @@ def test_work_of_the_program_and_of_the_kernel_for_it_is_burned_again(library: P
     assert times["4"] / times["1"] >= 2  # the CPU itself is up to half as fast again in another second
 
 
+def burned(script: str, **how: str) -> list[list[float]]:
+    """CPU time of work and of the call after it, as a multiple of the work's: of a process, and of its child. Five of
+    each, the least first: a hypervisor that stops the machine meanwhile makes it longer.
+    """
+    found = [[paid / used for used, paid in json.loads(run(script, **how))] for _ in range(5)]
+    return [sorted(times) for times in zip(*found, strict=True)]
+
+
 @needs_compiler
 def test_cpu_time_is_burned_once_more_also_in_a_child(library: Path) -> None:
-    for used, paid in json.loads(run(_BURN, preload=str(library), PGTRIAL_SLOW_CPU="1.5")):
-        assert 1.45 <= paid / used <= 1.7
-    for used, paid in json.loads(run(_BURN, preload=str(library))):
-        assert paid / used <= 1.1
+    for least, _, middle, *_ in burned(_BURN, preload=str(library), PGTRIAL_SLOW_CPU="1.5"):
+        assert 1.45 <= least <= middle <= 1.55
+    for _, _, middle, *_ in burned(_BURN, preload=str(library)):
+        assert middle <= 1.05
 
 
 @needs_compiler
 def test_cpu_time_is_burned_once_more_before_a_wait_by_select(library: Path) -> None:
     """By which servers before 16 wait for clients."""
     script = _BURN.replace("select.poll().poll(0)", "select.select([0], [], [], 0)")
-    for used, paid in json.loads(run(script, preload=str(library), PGTRIAL_SLOW_CPU="1.5")):
-        assert 1.45 <= paid / used <= 1.7
+    for least, _, middle, *_ in burned(script, preload=str(library), PGTRIAL_SLOW_CPU="1.5"):
+        assert 1.45 <= least <= middle <= 1.55
 
 
 @needs_compiler
 def test_a_select_that_only_sleeps_burns_nothing(library: Path) -> None:
     """A server sleeps so behind a lock that others wait for."""
     script = _BURN.replace("    select.poll().poll(0)\n    return", "    select.select([], [], [], 0.001)\n    return")
-    for used, paid in json.loads(run(script, preload=str(library), PGTRIAL_SLOW_CPU="1.5")):
-        assert paid / used <= 1.1
+    for _, _, middle, *_ in burned(script, preload=str(library), PGTRIAL_SLOW_CPU="1.5"):
+        assert middle <= 1.05
 
 
 @needs_compiler

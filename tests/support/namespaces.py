@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-import secrets
+import random
 import shlex
 import shutil
 import socket
@@ -157,14 +157,12 @@ def namespaces(*names: str, ahead: Mapping[str, int] | None = None) -> Iterator[
 
 @contextlib.contextmanager
 def _namespace(name: str, number: int, *, ahead: int) -> Iterator[NamespaceHost]:
-    token = secrets.token_hex(3)
-    namespace, here, there = f"pgtrial-test-{token}", f"pgt{token}a", f"pgt{token}b"
-    net, last = secrets.randbelow(256), 4 * (number % 64)
+    net, last = _claim(number)
+    namespace, here, there = _named(net, last), f"pgt{net}n{last}a", f"pgt{net}n{last}b"
     group = _control_groups() / namespace
     host = NamespaceHost(
         name=name, namespace=namespace, address=f"{_FREE}.{net}.{last + 2}", link=here, group=group, ahead=ahead
     )
-    _ip("netns", "add", namespace)
     try:
         group.mkdir()
         _ip("link", "add", here, "type", "veth", "peer", "name", there, "netns", namespace)
@@ -179,6 +177,24 @@ def _namespace(name: str, number: int, *, ahead: int) -> Iterator[NamespaceHost]
         _ip("netns", "del", namespace)
         wait_until(host.programs, lambda left: not left)
         group.rmdir()
+
+
+def _named(net: int, last: int) -> str:
+    return f"pgtrial-test-{net}-{last}"
+
+
+def _claim(number: int) -> tuple[int, int]:
+    """The last two numbers of a network that no host of another test has: its namespace is made, and the kernel makes
+    each name once.
+    """
+    last = 4 * (number % 64)
+    for net in random.sample(range(256), 256):
+        made = subprocess.run(["ip", "netns", "add", _named(net, last)], check=False, capture_output=True, text=True)
+        if made.returncode == 0:
+            return net, last
+        if "File exists" not in made.stderr:
+            pytest.fail(made.stderr)
+    pytest.fail(f"all networks of {_FREE}.0.0/16 are in use: left by tests that were killed? (ip netns)")
 
 
 @contextlib.contextmanager

@@ -64,7 +64,9 @@ def shop(
     run_cluster: Callable[..., AbstractContextManager[ThrowawayCluster]],
 ) -> Iterator[ThrowawayCluster]:
     has_extension = (programs.directory.parent / "share").exists() and "pg_stat_statements" in _extensions(programs)
-    settings = {"shared_preload_libraries": "pg_stat_statements"} if has_extension else {}
+    settings = {"autovacuum": "off"}  # nothing but the tests changes anything
+    if has_extension:
+        settings["shared_preload_libraries"] = "pg_stat_statements"
     script = SHOP if has_extension else SHOP.replace("CREATE EXTENSION IF NOT EXISTS pg_stat_statements;", "")
     with run_cluster(programs, runner_, settings=settings) as cluster:
         with psycopg.connect(cluster.conninfo(), autocommit=True) as connection:
@@ -283,6 +285,9 @@ def test_nothing_on_the_server_changes(shop: ThrowawayCluster, tmp_path: Path) -
             return [connection.execute(CATALOGUE).fetchall(), connection.execute(written).fetchall()]
 
     with psycopg.connect(shop.conninfo("shop")) as connection:
+        # Sessions of the tests before count what they did until they are gone.
+        clients = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+        wait_until(lambda: connection.execute(clients).fetchall(), lambda found: found == [(1,)])
         connection.execute("SELECT pg_stat_force_next_flush()")
     before = found()
     with watching(shop, tmp_path / "w", "--once") as process:

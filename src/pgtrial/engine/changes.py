@@ -82,12 +82,25 @@ class HostChanges:
         return await undisturbed(self._undo(sorted(chosen, reverse=True)))
 
     async def find_lost(self, entries: Iterable[JournalEntry]) -> str:
-        """What was set and does not hold any more, in a sentence; "" if all of it does."""
+        """What was set and does not hold any more, in a sentence; "" if all of it does.
+
+        Where a later change went on from what one made, as pools of huge pages do, only the later one is asked of.
+        """
         for entry in entries:
+            if self._goes_on(entry):
+                continue
             for knob in self.knobs:
                 if knob.name == entry.change.knob and (lost := await knob.still_applied(self.host, entry)):
                     return lost
         return ""
+
+    def _goes_on(self, entry: JournalEntry) -> bool:
+        """Whether a change that is still there began with what this one had made."""
+        made = (entry.got or {}).items()
+        return bool(made) and any(
+            later.id > entry.id and later.change.knob == entry.change.knob and made <= later.change.old.items()
+            for later in self._open.values()
+        )
 
     def _begin(self, change: Change, run: int | None) -> JournalEntry:
         entry = self.journal.begin(

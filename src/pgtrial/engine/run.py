@@ -18,6 +18,7 @@ from pgtrial.engine.measure import MACHINE, Measurement, RunGroup
 from pgtrial.engine.sampler.control import SamplerReport
 from pgtrial.errors import TargetError
 from pgtrial.experiment_file.workload_table import TPCC
+from pgtrial.knobs.cgroup_limits import unlimited_reads
 from pgtrial.model.run import AFTER, BEFORE, UNDER_LOAD, PhaseName
 from pgtrial.postgres.connect import find_row
 from pgtrial.store import layout
@@ -157,7 +158,8 @@ class Execution:
                     if state == "cold":
                         await load.make_cold(member.arm)
                     else:
-                        await load.make_warm(member.arm, member.server)
+                        with unlimited_reads(self.group.host.ops, member.server.groups):
+                            await load.make_warm(member.arm, member.server)
 
     def _note_pages(self, moment: str) -> str:
         """Record the memory pages of each run; return the first mismatch with a server's settings, or ""."""

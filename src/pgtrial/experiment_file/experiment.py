@@ -264,7 +264,8 @@ class DesignTable(Table):
     cache: Literal["as-is", "cold", "warm"] = Field(
         default="as-is",
         description="State of the caches before a run. cold: the host's page cache is dropped (needs root). warm: the "
-        "data are read into shared_buffers, as far as they fit (needs pg_prewarm).",
+        "data are read into shared_buffers, as far as they fit (needs pg_prewarm), and as fast as the disk can: limits "
+        "of reads in [target.cgroup] hold from then on.",
     )
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**63)] | None = Field(
         default=None,

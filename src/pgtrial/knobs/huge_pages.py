@@ -16,7 +16,7 @@ from pgtrial.hosts.base import Host
 from pgtrial.hosts.linux.control_groups import smallest_limit
 from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import HostKnob, KnobContext
-from pgtrial.knobs.declaration import About, EffectTiming, Lasting, OwnSettings, Refusal, Rule, Shared
+from pgtrial.knobs.declaration import About, Among, EffectTiming, Lasting, OwnSettings, Rule, Shared
 from pgtrial.knobs.kernel_values import require_writable
 from pgtrial.knobs.memory_pressure import available_memory
 from pgtrial.knobs.postgresql import HUGE_PAGES, in_psql
@@ -91,24 +91,18 @@ class HugePages(HostKnob):
     )
     acts = (replace(HUGE_PAGES, patterns=("*",)),)
     about_pages = True
+    # Servers start one after the other, and each pool is on top of the pages that those before it have mapped.
+    among_twins = Among.OWN
     rules = (
         Rule(
-            timing=EffectTiming.BUILDS_UP,
-            reason="is a pool made for one server, of memory that all programs lack then",
+            timing=EffectTiming.AT_ONCE,
+            reason="is mapped as the server starts, from pages for which the kernel may drop what is cached of any arm",
             shares=(Shared.MEMORY,),
         ),
     )
     facts = ("kernel/huge pages of *", "kernel/vm.nr_hugepages")
     not_on_server = "the server would have to be started with a pool of huge pages made for it"
     needs_server = True
-    refusals = (
-        Refusal(
-            methods=("interleaved", "duet"),
-            key="size",
-            unless="none",
-            reason="the pool of huge pages is made for one server",
-        ),
-    )
     own_settings = (
         OwnSettings(
             key="size",

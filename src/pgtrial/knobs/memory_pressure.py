@@ -14,7 +14,7 @@ from pgtrial.hosts.operations import Operations
 from pgtrial.knobs.base import HostKnob, KnobContext
 from pgtrial.knobs.declaration import About, Acts, EffectTiming, Exclusive, Rule, Shared
 from pgtrial.knobs.dirty_limit import apply_limit, plan_limit
-from pgtrial.knobs.kernel_values import find_drift, undo_values
+from pgtrial.knobs.kernel_values import undo_values
 from pgtrial.knobs.values import Ratio, Size, Table
 from pgtrial.model.change import Change, JournalEntry, Outcome, Undone
 from pgtrial.units import format_bytes, format_share, parse_bytes, read_share
@@ -179,7 +179,8 @@ class MemoryPressure(HostKnob):
         import asyncio
 
         if entry.change.old:
-            return undo_values(host, entry)
+            # Once confirmed it has the value of before, or that of an arm, whose own entry undoes that.
+            return undo_values(host, entry) if entry.got is None else Undone(outcome=Outcome.ALREADY)
         if host.ops.boot_id() != entry.boot_id:
             return Undone(outcome=Outcome.REBOOTED)
         # Processes that have ended, but that nobody has waited for, hold no memory any more and are not found.
@@ -202,7 +203,7 @@ class MemoryPressure(HostKnob):
 
     async def still_applied(self, host: Host, entry: JournalEntry) -> str:
         if entry.change.old:
-            return find_drift(host, entry)
+            return ""  # the value was there before; an arm's own for it may have come since
         assert entry.got is not None  # asked of what was applied
         held = sum(_locked(host.ops, pid) for pid, _ in _holders(host.ops, entry))
         if held < int(entry.got["bytes"]):

@@ -45,10 +45,11 @@ def failure_p(control: Attempts, treated: Attempts) -> float:
     return equal_share_p(*((each.failed, each.made - each.failed) for each in (control, treated)))
 
 
-def fails_more(control: Attempts, treated: Attempts, *, weighs_lone: bool) -> bool:
+def fails_more(control: Attempts, treated: Attempts, *, weighs_lone: bool, among: int = 1) -> bool:
     """Whether one arm failed so much more often that no bound on its good runs helps: it may fail where it is bad.
 
-    Fisher's exact test in the direction that is seen, at ADVERSE. Bounds know of no run that is worse than all others.
+    Fisher's exact test in the direction that is seen, at ADVERSE, divided by how many pairs it is looked for ``among``
+    (Bonferroni). Bounds know of no run that is worse than all others.
     Few blocks show little by that test; with ``weighs_lone``, LONE failures are enough where the other arm has none,
     so that nothing says that the machine makes attempts fail.
     """
@@ -56,7 +57,7 @@ def fails_more(control: Attempts, treated: Attempts, *, weighs_lone: bool) -> bo
     if weighs_lone and better.failed == 0 and worse.failed >= LONE:
         return True
     table = [[each.failed, each.made - each.failed] for each in (worse, better)]
-    return worse.failed > 0 and float(fisher_exact(table, alternative="greater").pvalue) <= ADVERSE
+    return worse.failed > 0 and float(fisher_exact(table, alternative="greater").pvalue) <= ADVERSE / among
 
 
 def excess_share(control: Attempts, treated: Attempts) -> float:

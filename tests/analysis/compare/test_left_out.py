@@ -196,13 +196,17 @@ def test_a_time_is_decided_together_as_little_as_alone_where_transactions_were_l
         ([{"b": 2}] * 8, Decision.INCONCLUSIVE, {"unequal-losses"}),
         ([{"a": 2}] * 8, Decision.BETTER, {"unequal-losses"}),
         ([{"b": 60}, *[{}] * 7], Decision.INCONCLUSIVE, {"unequal-losses"}),
+        ([{"b": 60}, {"a": 60}, *[{}] * 6], Decision.INCONCLUSIVE, {"unequal-losses"}),
         ([{}] * 8, Decision.BETTER, set()),
     ],
 )
 def test_transactions_that_all_experiments_lost_count_together_for_a_mean(
     lost: Sequence[Mapping[str, int]], decision: Decision, code: set[str]
 ) -> None:
-    """Of 6000 of each arm 2 beside none are chance, and 4 are not; of all experiments it is the other way round."""
+    """Of 6000 of each arm 2 beside none are chance, and 4 are not; of all experiments it is the other way round.
+
+    What the arms lost in different experiments makes up for nothing.
+    """
     subjects = [of_means(lost=each, key=f"S{number}") for number, each in enumerate(lost)]
     (found,) = (one for one in describe_contrasts(group_of(*subjects)) if one.metric == MEAN)
 

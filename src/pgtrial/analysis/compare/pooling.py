@@ -172,20 +172,31 @@ def _as_comparison(pooled: Pooled, interval: Interval, *, hidden: tuple[float, f
 def _find_losers(studies: Sequence["Study"]) -> dict[int, tuple[str, ...]]:
     """Of which side they are, 1 for the arm and -1 for the control, with the experiments that lost them.
 
-    Of a mean no more may be lost than by chance, which of several experiments is that of all of them together: a little
-    that each lost alike is more than chance, and of many experiments some lose more by chance.
+    Of a mean no more may be lost than by chance. A little that each lost alike is more than chance, so all of them are
+    looked at together. What one side lost in one experiment and the other side in another makes up for nothing, so each
+    is looked at alone as well, and the more of them there are, the more one has to have lost.
     """
     load, metric = studies[0].subject.evidence.load if studies else None, studies[0].effect.metric if studies else ""
+    keys = [study.subject.key for study in studies]
     if load is None or len(studies) < 2 or metric != load.latency_mean.name:
-        sides = {sign: [each.subject.key for each in studies if each.lost_more * sign > 0] for sign in (1, -1)}
-        return {sign: tuple(found) for sign, found in sides.items() if found}
-    control, treated = (
-        Attempts(made=sum(each.made for each in side), failed=sum(each.failed for each in side))
-        for side in zip(*(study.transactions for study in studies), strict=True)
-    )
-    if not fails_more(control, treated, weighs_lone=False):
-        return {}
-    return {1 if treated.success < control.success else -1: tuple(study.subject.key for study in studies)}
+        signs = [study.lost_more for study in studies]
+    else:
+        pairs = [study.transactions for study in studies]
+        control, arm = (
+            Attempts(made=sum(each.made for each in side), failed=sum(each.failed for each in side))
+            for side in zip(*pairs, strict=True)
+        )
+        together = _longer_side(control, arm)
+        signs = [_longer_side(*pair, among=len(pairs)) or together for pair in pairs]
+    sides = {sign: tuple(key for key, lost in zip(keys, signs, strict=True) if lost * sign > 0) for sign in (1, -1)}
+    return {sign: found for sign, found in sides.items() if found}
+
+
+def _longer_side(control: Attempts, arm: Attempts, *, among: int = 1) -> int:
+    """1 where the arm lost more than by chance, -1 where the control did, else 0."""
+    if not fails_more(control, arm, weighs_lone=False, among=among):
+        return 0
+    return 1 if arm.success < control.success else -1
 
 
 def find_unequal_losses(studies: Sequence["Study"]) -> Iterator[CaveatFinding]:
