@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from pgtrial.errors import StoreError
 from pgtrial.model.metric import Sample
+from pgtrial.safe_files import new_path
 from pgtrial.store.samples import StatementRow, WaitRow
 from pgtrial.watch.folder import Ages, Mark, Rows, WatchFolder, open_folder, read_mark
 from pgtrial.watch.layout import (
@@ -393,7 +394,17 @@ def test_what_a_kill_left_over_is_removed(tmp_path: Path) -> None:
     left = root.joinpath(*hour_parts(START), ".samples-000002.parquet-0123456789abcdef")
     left.mkdir()
     (left / "samples-000002.parquet").write_bytes(b"half")
-    with opened(root) as folder:
-        folder.maintain(START + HOUR)
+    with opened(root):
+        assert not left.exists()
 
-    assert not left.exists()
+
+def test_what_is_being_written_meanwhile_is_not_taken_for_left_over(tmp_path: Path) -> None:
+    root = tmp_path / "w"
+    write_day(root)
+    path = root.joinpath(*hour_parts(START), "samples-000002.parquet")
+    with opened(root) as folder:
+        with new_path(path) as part:
+            assert folder.maintain(START) == ()
+            part.write_bytes(b"whole")
+
+        assert path.read_bytes() == b"whole"

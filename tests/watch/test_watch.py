@@ -128,6 +128,7 @@ def watching(cluster: ThrowawayCluster, root: Path, *options: str, address: str 
         with suppress(ProcessLookupError):
             process.terminate()
         _, process.said = process.communicate(timeout=60)
+        sys.stderr.write(process.said)  # for who reads of a test that fails
 
 
 def test_what_is_read_of_a_loaded_server_by_a_monitor(shop: ThrowawayCluster, tmp_path: Path) -> None:

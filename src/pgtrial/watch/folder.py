@@ -137,8 +137,6 @@ class WatchFolder:
         """
         failed: list[StoreError] = []
         found = look(self.root)
-        for left in found.left_over:
-            remove_tree(self.root, *left)
         closed = [hour for hour in found.hours if hour + HOUR + sums.SETTLED <= now]
         for hour in closed:
             for kind in KINDS:
@@ -269,8 +267,10 @@ def open_folder(
             raise StoreError(
                 f'another pgtrial watches into "{root}"', hint="Name another folder with --output, or end that one."
             ) from None
-        look(root)
+        found = look(root)
         _check_mark(root, mark, places)
+        for left in found.left_over:  # of a writer that was killed; from now on they are what this one is writing
+            remove_tree(root, *left)
         folder = WatchFolder(root, ages=ages, counters=counters, keep_free=keep_free)
         folder.check_room()
         yield folder

@@ -111,7 +111,6 @@ def _be_attacked(make: Attack, directory: Path, said: int) -> None:
     try:
         signal.alarm(_PATIENCE)
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has those in its background ignore it
-        resource.setrlimit(resource.RLIMIT_CPU, (_MOST_CPU, _MOST_CPU))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -123,6 +122,7 @@ def _be_attacked(make: Attack, directory: Path, said: int) -> None:
         (directory / PRECIOUS).mkdir()
         (directory / PRECIOUS / _TREASURE).write_text(_TREASURE)
         commands = _make_apart(make, directory)
+        resource.setrlimit(resource.RLIMIT_CPU, (_MOST_CPU, _MOST_CPU))
         resource.setrlimit(resource.RLIMIT_AS, (_MOST_ADDRESSES, resource.getrlimit(resource.RLIMIT_AS)[1]))
         if os.geteuid() == 0:
             _give_up_rights(directory)
@@ -159,7 +159,7 @@ def _make_apart(make: Attack, directory: Path) -> Sequence[Sequence[str]]:
         os._exit(0)
     _, status = os.waitpid(child, 0)
     if status:
-        raise RuntimeError("the mutant could not be made")
+        raise RuntimeError(f"the mutant could not be made: {os.waitstatus_to_exitcode(status)}, a signal if negative")
     commands: list[list[str]] = json.loads(told.read_text())
     told.unlink()
     return commands
