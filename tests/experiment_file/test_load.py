@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -284,6 +285,27 @@ def test_a_missing_file_and_a_directory_are_one_error(tmp_path: Path) -> None:
         load_experiment(tmp_path / "none.toml")
     with pytest.raises(SpecError, match="is a directory"):
         load_experiment(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "there", "hint"),
+    [
+        ("quick.tmol", ["quick.toml", "full.toml"], 'Perhaps you meant "{folder}/quick.toml".'),
+        ("quick", ["quick.toml"], 'Perhaps you meant "{folder}/quick.toml".'),
+        ("quick.toml", ["quick.txt", "notes.md"], '"pgtrial init" writes an example.'),
+        ("none/quick.toml", ["quick.toml"], '"pgtrial init" writes an example.'),
+    ],
+)
+def test_of_a_missing_file_the_one_that_was_meant_is_named(
+    tmp_path: Path, wrong: str, there: Sequence[str], hint: str
+) -> None:
+    for name in there:
+        (tmp_path / name).touch()
+
+    with pytest.raises(SpecError, match="does not exist") as caught:
+        load_experiment(tmp_path / wrong)
+
+    assert caught.value.hint == hint.format(folder=tmp_path)
 
 
 def test_a_problem_found_elsewhere_gets_the_line_of_its_key_or_table() -> None:

@@ -18,6 +18,7 @@ from pgtrial.experiment_file.position import Found, format_path, locate_keys
 from pgtrial.experiment_file.wording import word_error
 from pgtrial.knobs import KNOBS
 from pgtrial.knobs.fio import FIO
+from pgtrial.nearest import nearest_name
 from pgtrial.safe_text import TooDeepError, parse_toml
 from pgtrial.units import format_bytes
 
@@ -209,7 +210,7 @@ def read_text(path: Path) -> str:
             )
         content = path.read_bytes()
     except FileNotFoundError:
-        raise SpecError(f'experiment file "{path}" does not exist', hint=_INIT_HINT) from None
+        raise SpecError(f'experiment file "{path}" does not exist', hint=_hint_missing(path)) from None
     except OSError as error:
         raise SpecError(f'experiment file "{path}" cannot be read: {error.strerror}') from error
     try:
@@ -224,6 +225,16 @@ def read_text(path: Path) -> str:
     if not text.strip():
         raise SpecError(f'experiment file "{path}" is empty', hint=_INIT_HINT)
     return text
+
+
+def _hint_missing(path: Path) -> str:
+    """The .toml file beside it whose name is most like the one that is not there."""
+    try:
+        beside = [each.name for each in path.parent.iterdir() if each.suffix == ".toml"]
+    except OSError:
+        beside = []
+    near = nearest_name(path.name, beside)
+    return _INIT_HINT if near is None else f'Perhaps you meant "{path.with_name(near)}".'
 
 
 def explain_syntax(text: str, error: Exception) -> SpecProblem:
